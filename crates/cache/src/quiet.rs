@@ -25,11 +25,6 @@ impl<'a, T> Quiet<'a, T> {
         }
     }
 
-    /// Takes another value in place of this one, which is dropped.
-    pub(crate) fn set(&mut self, value: T) {
-        self.counters.discard(self.value.replace(value));
-    }
-
     pub(crate) fn into_inner(mut self) -> T {
         self.value.take().expect("taken once")
     }

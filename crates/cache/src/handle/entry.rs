@@ -243,8 +243,8 @@ impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Entry<'a, K, V, 
             let wanted = change(old);
             async { Ok(wanted.await) }
         };
-        let turned = sure(inner.compute_async(self.key.into_key(), change).await);
-        turned.told(|| None).value(&inner.counters)
+        let computed = inner.compute_async(self.key.into_key(), false, change);
+        sure(computed.await).value(&inner.counters)
     }
 
     /// As [`compute`](Self::compute), with a closure after which there always is a value, stored or

@@ -7,7 +7,6 @@ use super::entry::Entry;
 use crate::load::computed::Computed;
 use crate::load::form::KeyForm;
 use crate::load::latch::{Compute, PutIf};
-use crate::quiet::Quiet;
 
 impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Entry<'_, K, V, S, Q> {
     /// As [`compute`](Self::compute), with a closure that may fail, and with an answer that tells
@@ -74,20 +73,13 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Entry<'_, K, V, S, Q
         alias = "and_compute_with",
         alias = "CompResult"
     )]
-    pub async fn try_compute_async<F, R, E>(self, mut change: F) -> Result<Computed<V>, E>
+    pub async fn try_compute_async<F, R, E>(self, change: F) -> Result<Computed<V>, E>
     where
         K: Clone,
         F: FnMut(Option<V>) -> R,
         R: Future<Output = Result<Compute<V>, E>>,
     {
         let inner = &self.cache.inner;
-        let mut seen = Quiet::new(None, &inner.counters);
-        let change = |old| {
-            let old = Quiet::new(old, &inner.counters);
-            seen.set(Option::clone(&old));
-            change(old.into_inner())
-        };
-        let turned = inner.compute_async(self.key.into_key(), change).await?;
-        Ok(turned.told(|| seen.into_inner()))
+        inner.compute_async(self.key.into_key(), true, change).await
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Found;
 use super::fetched::{Fetched, Outcome};
 use super::form::KeyForm;
+use super::future::Waited;
 use super::lead::Lead;
 use crate::core::inner::Inner;
 use crate::core::read::Purpose;
@@ -60,7 +61,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     pub(super) fn continue_load<'a, E>(
         &'a self,
         request: &mut Request<'a, K>,
-        waited: Option<(WaitEnd, Arc<Flight<V>>)>,
+        waited: Option<Waited<V>>,
     ) -> NextStep<'a, K, V, S, E>
     where
         V: Clone,

@@ -10,11 +10,10 @@ use std::task::{Context, Poll};
 
 use equivalent::Equivalent;
 
-use super::claim::{NextStep, Request};
+use super::claim::NextStep;
 use super::form::KeyForm;
 use super::lead::Lead;
 use super::many::Many;
-use super::old::{Old, end_load};
 use super::{CallerAnswer, Found, LoaderAnswer};
 use crate::core::inner::Inner;
 use crate::core::read::Purpose;
@@ -34,18 +33,12 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     where
         E: Send + Sync + 'static,
     {
-        let key = Quiet::new(key, &self.counters);
-        let hash = self.hash(key.sought());
-        if let Some(found) = self.look_up(hash, key.sought(), absent, Purpose::Load) {
-            return found;
-        }
-        let request = self.request(hash, key.into_inner(), absent, false);
-        let lead = match self.lead_missing_async(request).await {
+        let lead = match self.lead_async(key, absent).await {
             Ok(lead) => lead,
             Err(found) => return found,
         };
         let answer = self.run_inside(from_ref(&lead.flight), load).await;
-        self.lead(|| end_load(lead, answer, None))
+        self.lead(|| lead.conclude(answer, None))
     }
 
     /// As [`load_async`](Self::load_async), with a loader that is given the old value.
@@ -60,40 +53,37 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         F: Future<Output = LoaderAnswer<V, E>>,
     {
         let load = Quiet::new(load, &self.counters);
-        let key = Quiet::new(key, &self.counters);
-        let hash = self.hash(key.sought());
-        if let Some(found) = self.look_up(hash, key.sought(), absent, Purpose::Load) {
-            return found;
-        }
-        let request = self.request(hash, key.into_inner(), absent, false);
-        let lead = match self.lead_missing_async(request).await {
+        let lead = match self.lead_async(key, absent).await {
             Ok(lead) => lead,
             Err(found) => return found,
         };
-        let old = self.old_of(&lead);
-        let (old, inherited) = old.map_or((None, None), Old::parts);
+        let (old, inherited) = lead.old().unzip();
         let call = || load.into_inner()(old);
         let answer = self.call_inside(from_ref(&lead.flight), call).await;
-        self.lead(|| end_load(lead, answer, inherited))
+        self.lead(|| lead.conclude(answer, inherited.as_ref()))
     }
 
-    /// Waits until this task leads the load, or there is an answer.
-    async fn lead_missing_async<'a, E>(
-        &'a self,
-        mut request: Request<'a, K>,
-    ) -> Result<Lead<'a, K, V, S>, Found<V, E>>
+    /// Looks a key up, and waits until this task leads its load, or there is an answer.
+    async fn lead_async<E>(
+        &self,
+        key: impl KeyForm<K>,
+        absent: bool,
+    ) -> Result<Lead<'_, K, V, S>, Found<V, E>>
     where
         E: Send + Sync + 'static,
     {
+        let key = Quiet::new(key, &self.counters);
+        let hash = self.hash(key.sought());
+        if let Some(found) = self.look_up(hash, key.sought(), absent, Purpose::Load) {
+            return Err(found);
+        }
+        let mut request = self.request(hash, key.into_inner(), absent, false);
         let mut waited = None;
         loop {
             match self.continue_load(&mut request, waited.take()) {
                 NextStep::Answer(found) => return Err(found),
                 NextStep::Lead(lead) => return Ok(lead),
-                NextStep::Wait(flight) => {
-                    let wait = Wait::new(self, request.hash, Arc::clone(&flight));
-                    waited = Some((wait.await, flight));
-                }
+                NextStep::Wait(flight) => waited = Some(Wait::new(self, hash, flight).await),
             }
         }
     }
@@ -118,8 +108,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
                 let answer = self.call_inside(&flights, load).await;
                 self.lead(|| many.end(|| answer));
             } else if let Some((at, wait)) = many.next_wait() {
-                let flight = wait.flight();
-                many.waited(at, wait.await, flight);
+                many.waited(at, wait.await);
             } else {
                 return many.answers();
             }
@@ -185,6 +174,9 @@ impl<V> Drop for PollGuard<'_, V> {
     }
 }
 
+/// How a wait has ended, and what was waited for.
+pub(super) type Waited<V> = (WaitEnd, Arc<Flight<V>>);
+
 /// Waits for a flight that it has joined. Dropped, it passes the lead on if it was chosen.
 pub(super) struct Wait<'a, K: Hash + Eq, V, S: BuildHasher> {
     inner: &'a Inner<K, V, S>,
@@ -205,39 +197,33 @@ impl<'a, K: Hash + Eq, V, S: BuildHasher> Wait<'a, K, V, S> {
         }
     }
 
-    pub(super) fn flight(&self) -> Arc<Flight<V>> {
-        Arc::clone(&self.flight)
-    }
-
     /// Waits on this thread.
-    pub(super) fn block(mut self) -> (WaitEnd, Arc<Flight<V>>) {
-        let turn = self.flight.wait();
-        self.over = true;
-        (turn, Arc::clone(&self.flight))
+    pub(super) fn block(mut self) -> Waited<V> {
+        let end = self.flight.wait();
+        self.ended(end)
     }
 
     /// Ends the wait if there is nothing to wait for.
-    pub(super) fn try_end(mut self) -> Result<(WaitEnd, Arc<Flight<V>>), Self> {
+    pub(super) fn try_end(mut self) -> Result<Waited<V>, Self> {
         match self.flight.try_wait(self.id) {
-            Some(turn) => {
-                self.over = true;
-                Ok((turn, Arc::clone(&self.flight)))
-            }
+            Some(end) => Ok(self.ended(end)),
             None => Err(self),
         }
+    }
+
+    fn ended(&mut self, end: WaitEnd) -> Waited<V> {
+        self.over = true;
+        (end, Arc::clone(&self.flight))
     }
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Future for Wait<'_, K, V, S> {
-    type Output = WaitEnd;
+    type Output = Waited<V>;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<WaitEnd> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Waited<V>> {
         let wait = &mut *self;
         match wait.flight.poll(&mut wait.id, context.waker()) {
-            Some(turn) => {
-                wait.over = true;
-                Poll::Ready(turn)
-            }
+            Some(end) => Poll::Ready(wait.ended(end)),
             None => Poll::Pending,
         }
     }

@@ -1,6 +1,8 @@
-//! The lead of a load: how it ends with a value, without one, or not at all.
+//! The lead of a load: what its loader is given, and how it ends with a value, without one, or not
+//! at all.
 
 use std::hash::{BuildHasher, Hash};
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -88,18 +90,46 @@ impl<'a, K: Hash + Eq, V, S: BuildHasher> Lead<'a, K, V, S> {
     }
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
-    /// Ends the load with what the loader has answered.
-    pub(super) fn finish<E>(self, answer: LoaderAnswer<V, Arc<E>>) -> Found<V, E>
+impl<'a, K: Hash + Eq, V, S: BuildHasher> Lead<'a, K, V, S> {
+    /// The old value for the loader: past its soft deadline, or past its end and still kept. With
+    /// what it leaves to one that is the same.
+    pub(super) fn old(&self) -> Option<(V, Inherited<'a, K, V, S>)>
+    where
+        V: Clone,
+    {
+        let (inner, key) = (self.inner, self.key.as_deref()?);
+        let (shard, now) = inner.read_now(inner.cell(self.hash));
+        let slot = shard.find(self.hash, key)?;
+        if !shard.is_kept(&inner.rules, slot, now) {
+            return None;
+        }
+        let inherited = Inherited::of(&inner.rules, &shard, slot);
+        Some((shard.store.value(slot).clone(), inherited))
+    }
+
+    /// Ends the load with what its loader has answered, or with its panic. The lead is handed over
+    /// before the panic goes on: the next leader need not wait for the unwinding.
+    pub(super) fn conclude<E>(
+        self,
+        answer: std::thread::Result<LoaderAnswer<V, E>>,
+        inherited: Option<&Inherited<'_, K, V, S>>,
+    ) -> Found<V, E>
     where
         V: Clone,
         E: Send + Sync + 'static,
     {
-        self.finish_with(answer, None)
+        match answer {
+            Ok(answer) => self.finish(answer.map_err(Arc::new), inherited),
+            Err(panic) => {
+                self.give_up();
+                resume_unwind(panic)
+            }
+        }
     }
 
-    /// As [`finish`](Self::finish), for a loader that may have been given an old value.
-    pub(super) fn finish_with<E>(
+    /// Ends the load with what the loader has answered. `inherited` is of the old value that it may
+    /// have been given.
+    pub(super) fn finish<E>(
         mut self,
         answer: LoaderAnswer<V, Arc<E>>,
         inherited: Option<&Inherited<'_, K, V, S>>,

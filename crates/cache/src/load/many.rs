@@ -16,14 +16,14 @@ use equivalent::Equivalent;
 
 use super::claim::{NextStep, Request};
 use super::form::BorrowedKey;
-use super::future::Wait;
+use super::future::{Wait, Waited};
 use super::lead::Lead;
 use super::{CallerAnswer, LoaderAnswer};
 use crate::core::inner::Inner;
 use crate::core::read::Purpose;
 use crate::loaded::{Loaded, Presence};
 use crate::shard::by_hash::ByHash;
-use crate::shard::flight::{Flight, WaitEnd};
+use crate::shard::flight::Flight;
 
 /// The keys that one caller asks for, and what has come of them so far.
 pub(super) struct Many<'a, 'q, K: Hash + Eq, V, S: BuildHasher, E, Q: ?Sized> {
@@ -106,7 +106,7 @@ where
     }
 
     /// The next step for a missing key.
-    fn go_on(&mut self, at: usize, waited: Option<(WaitEnd, Arc<Flight<V>>)>) {
+    fn go_on(&mut self, at: usize, waited: Option<Waited<V>>) {
         let missing = &mut self.missing[at];
         match self.inner.continue_load(&mut missing.request, waited) {
             NextStep::Answer(found) => self.answer(at, found.value),
@@ -193,7 +193,7 @@ where
         let is = |at: &&usize| self.missing[**at].sought.equivalent(&key);
         let found = self.table.find(hash.0, is).copied();
         match found.and_then(|at| Some((at, self.missing[at].take_lead()?))) {
-            Some((at, lead)) => self.answer(at, lead.finish::<E>(Ok(loaded.into())).value),
+            Some((at, lead)) => self.answer(at, lead.finish::<E>(Ok(loaded.into()), None).value),
             None => self.inner.counters.discard(loaded),
         }
         self.inner.counters.discard(key);
@@ -203,7 +203,7 @@ where
     fn end_rest(&mut self, answer: impl Fn() -> LoaderAnswer<V, Arc<E>>) {
         for at in 0..self.missing.len() {
             if let Some(lead) = self.missing[at].take_lead() {
-                self.answer(at, lead.finish(answer()).value);
+                self.answer(at, lead.finish(answer(), None).value);
             }
         }
     }
@@ -224,12 +224,12 @@ where
     }
 
     /// A load that was waited for is over, and perhaps others with it.
-    pub(super) fn waited(&mut self, at: usize, turn: WaitEnd, flight: Arc<Flight<V>>) {
-        self.go_on(at, Some((turn, flight)));
+    pub(super) fn waited(&mut self, at: usize, waited: Waited<V>) {
+        self.go_on(at, Some(waited));
         for at in 0..self.missing.len() {
             if let Some(wait) = self.missing[at].take_wait() {
                 match wait.try_end() {
-                    Ok((turn, flight)) => self.go_on(at, Some((turn, flight))),
+                    Ok(waited) => self.go_on(at, Some(waited)),
                     Err(wait) => self.missing[at].state = KeyState::Waits(wait),
                 }
             }

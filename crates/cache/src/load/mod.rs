@@ -15,7 +15,6 @@ mod lead;
 pub(crate) mod loader_result;
 mod look_up;
 mod many;
-mod old;
 mod refresh;
 pub(crate) mod refreshed;
 mod sync;

@@ -9,7 +9,6 @@ use super::claim::{NextStep, Request};
 use super::form::KeyForm;
 use super::lead::Lead;
 use super::many::Many;
-use super::old::{Old, end_load};
 use super::{CallerAnswer, Found, LoaderAnswer};
 use crate::core::inner::Inner;
 use crate::core::read::Purpose;
@@ -28,30 +27,10 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         E: Send + Sync + 'static,
     {
         let load = Quiet::new(load, &self.counters);
-        let key = Quiet::new(key, &self.counters);
-        let hash = self.hash(key.sought());
-        if let Some(found) = self.look_up(hash, key.sought(), absent, Purpose::Load) {
-            return found;
-        }
-        self.load_missing(self.request(hash, key.into_inner(), absent, true), load)
-    }
-
-    #[cold]
-    fn load_missing<'a, E>(
-        &'a self,
-        mut request: Request<'a, K>,
-        load: Quiet<'_, impl FnOnce() -> LoaderAnswer<V, E>>,
-    ) -> Found<V, E>
-    where
-        E: Send + Sync + 'static,
-    {
-        match self.lead_missing(&mut request) {
-            Ok(lead) => self.lead(|| {
-                let answer = catch_unwind(AssertUnwindSafe(load.into_inner()));
-                end_load(lead, answer, None)
-            }),
-            Err(found) => found,
-        }
+        self.load_by(key, absent, |lead| {
+            let answer = catch_unwind(AssertUnwindSafe(load.into_inner()));
+            lead.conclude(answer, None)
+        })
     }
 
     /// As [`load`](Self::load), with a loader that is given the old value.
@@ -65,36 +44,46 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         E: Send + Sync + 'static,
     {
         let load = Quiet::new(load, &self.counters);
+        self.load_by(key, absent, |lead| {
+            let (old, inherited) = lead.old().unzip();
+            let answer = catch_unwind(AssertUnwindSafe(|| load.into_inner()(old)));
+            lead.conclude(answer, inherited.as_ref())
+        })
+    }
+
+    /// Looks a key up, and lets `run` run the loader if this thread leads the load.
+    #[inline(always)]
+    fn load_by<E>(
+        &self,
+        key: impl KeyForm<K>,
+        absent: bool,
+        run: impl FnOnce(Lead<'_, K, V, S>) -> Found<V, E>,
+    ) -> Found<V, E>
+    where
+        E: Send + Sync + 'static,
+    {
         let key = Quiet::new(key, &self.counters);
         let hash = self.hash(key.sought());
         if let Some(found) = self.look_up(hash, key.sought(), absent, Purpose::Load) {
             return found;
         }
-        let mut request = self.request(hash, key.into_inner(), absent, true);
-        match self.lead_missing(&mut request) {
-            Ok(lead) => self.lead(|| {
-                let old = self.old_of(&lead);
-                let (old, inherited) = old.map_or((None, None), Old::parts);
-                let answer = catch_unwind(AssertUnwindSafe(|| load.into_inner()(old)));
-                end_load(lead, answer, inherited)
-            }),
-            Err(found) => found,
-        }
+        self.load_missing(self.request(hash, key.into_inner(), absent, true), run)
     }
 
-    /// Waits until this thread leads the load, or there is an answer.
-    fn lead_missing<'a, E>(
+    #[cold]
+    fn load_missing<'a, E>(
         &'a self,
-        request: &mut Request<'a, K>,
-    ) -> Result<Lead<'a, K, V, S>, Found<V, E>>
+        mut request: Request<'a, K>,
+        run: impl FnOnce(Lead<'a, K, V, S>) -> Found<V, E>,
+    ) -> Found<V, E>
     where
         E: Send + Sync + 'static,
     {
         let mut waited = None;
         loop {
-            match self.continue_load(request, waited.take()) {
-                NextStep::Answer(found) => return Err(found),
-                NextStep::Lead(lead) => return Ok(lead),
+            match self.continue_load(&mut request, waited.take()) {
+                NextStep::Answer(found) => return found,
+                NextStep::Lead(lead) => return self.lead(|| run(lead)),
                 NextStep::Wait(flight) => waited = Some((flight.wait(), flight)),
             }
         }
@@ -117,8 +106,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             if !keys.is_empty() {
                 self.lead(|| many.end(|| Ok(load(keys))));
             } else if let Some((at, wait)) = many.next_wait() {
-                let (turn, flight) = wait.block();
-                many.waited(at, turn, flight);
+                many.waited(at, wait.block());
             } else {
                 return many.answers();
             }

@@ -32,16 +32,6 @@ use crate::shard::write::Prepared;
 /// A closure's decision was not carried out: the key was changed while it ran.
 struct Superseded;
 
-/// The change that an async closure has made to a key.
-pub(crate) enum AsyncComputed<V> {
-    Kept(Option<V>),
-    /// The stored value; true if it replaced another one.
-    Stored(V, bool),
-    NotStored(V),
-    /// True if there was a value.
-    Removed(bool),
-}
-
 /// A key and the lead of its flight.
 struct KeyTurn<'a, K: Hash + Eq, V, S: BuildHasher> {
     lead: Lead<'a, K, V, S>,
@@ -49,15 +39,20 @@ struct KeyTurn<'a, K: Hash + Eq, V, S: BuildHasher> {
     key: &'a K,
     /// True if the closure has seen a value.
     there: bool,
+    /// A copy of that value, for callers that ask for it.
+    seen: Quiet<'a, Option<V>>,
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
-    /// Lets an async closure decide what becomes of a key, unless it fails.
+    /// Lets an async closure decide what becomes of a key, unless it fails. The answer has the old
+    /// value if the caller `asks_for_old`; else a value that replaced one counts as inserted, and
+    /// one that was removed as absent.
     pub(crate) async fn compute_async<F, R, E>(
         &self,
         key: K,
+        asks_for_old: bool,
         mut change: F,
-    ) -> Result<AsyncComputed<V>, E>
+    ) -> Result<Computed<V>, E>
     where
         F: FnMut(Option<V>) -> R,
         R: Future<Output = Result<Compute<V>, E>>,
@@ -66,17 +61,19 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
         let key = Quiet::new(Arc::new(key), &self.counters);
         loop {
             let lead = self.next_turn(hash, &key).await;
-            let old = self.value_now(hash, &**key);
+            let old = Quiet::new(self.value_now(hash, &**key), &self.counters);
+            let seen = asks_for_old.then(|| Option::clone(&old)).flatten();
             let turn = KeyTurn {
                 lead,
                 hash,
                 key: &key,
                 there: old.is_some(),
+                seen: Quiet::new(seen, &self.counters),
             };
             let flights = from_ref(&turn.lead.flight);
-            let wanted = self.call_inside(flights, || change(old)).await;
+            let wanted = self.call_inside(flights, || change(old.into_inner())).await;
             let done = self.lead(|| match wanted {
-                Ok(Ok(wanted)) => Ok(self.end_turn(&turn, wanted)),
+                Ok(Ok(wanted)) => Ok(self.end_turn(turn, wanted)),
                 Ok(Err(error)) => {
                     drop(turn);
                     Err(error)
@@ -86,8 +83,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
                     resume_unwind(panic)
                 }
             });
-            if let Ok(turned) = done? {
-                return Ok(turned);
+            if let Ok(computed) = done? {
+                return Ok(computed);
             }
         }
     }
@@ -99,8 +96,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
                 Ok(lead) => return lead,
                 Err(flight) => flight,
             };
-            let turn = Wait::new(self, hash, Arc::clone(&flight)).await;
-            if turn == WaitEnd::Lead {
+            let (end, flight) = Wait::new(self, hash, flight).await;
+            if end == WaitEnd::Lead {
                 let lead = Lead::of(self, hash, flight);
                 lead.flight.lead_by_closure();
                 if lead.stands(&self.read(self.cell(hash))) {
@@ -146,18 +143,27 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
     /// Does what a closure wants.
     fn end_turn(
         &self,
-        turn: &KeyTurn<'_, K, V, S>,
+        turn: KeyTurn<'_, K, V, S>,
         wanted: Compute<V>,
-    ) -> Result<AsyncComputed<V>, Superseded> {
-        match wanted {
-            Compute::Keep => Ok(AsyncComputed::Kept(self.value_now(turn.hash, turn.key))),
-            Compute::Remove => self
-                .remove_in_turn(turn)
-                .map(|()| AsyncComputed::Removed(turn.there)),
-            Compute::Put(loaded) => self.put_in_turn(turn, loaded),
-            Compute::Update(value) if turn.there => self.update_in_turn(turn, value),
-            Compute::Update(value) => self.put_in_turn(turn, value.into()),
-        }
+    ) -> Result<Computed<V>, Superseded> {
+        let (value, is_stored) = match wanted {
+            Compute::Keep => {
+                let value = self.value_now(turn.hash, turn.key);
+                return Ok(value.map_or(Computed::Absent, Computed::Kept));
+            }
+            Compute::Remove => {
+                self.remove_in_turn(&turn)?;
+                let seen = turn.seen.into_inner();
+                return Ok(seen.map_or(Computed::Absent, Computed::Removed));
+            }
+            Compute::Put(loaded) => self.put_in_turn(&turn, loaded)?,
+            Compute::Update(value) if turn.there => self.update_in_turn(&turn, value)?,
+            Compute::Update(value) => self.put_in_turn(&turn, value.into())?,
+        };
+        Ok(match is_stored {
+            true => Computed::stored(value, turn.seen.into_inner()),
+            false => Computed::NotStored(value),
+        })
     }
 
     fn remove_in_turn(&self, turn: &KeyTurn<'_, K, V, S>) -> Result<(), Superseded> {
@@ -177,7 +183,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
         &self,
         turn: &KeyTurn<'_, K, V, S>,
         loaded: Loaded<V>,
-    ) -> Result<AsyncComputed<V>, Superseded> {
+    ) -> Result<(V, bool), Superseded> {
         let Loaded {
             value, lifetime, ..
         } = loaded;
@@ -189,7 +195,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
         &self,
         turn: &KeyTurn<'_, K, V, S>,
         value: V,
-    ) -> Result<AsyncComputed<V>, Superseded> {
+    ) -> Result<(V, bool), Superseded> {
         let weight = self.rules.config.weight(turn.key, &value);
         let fits = self.fits(turn.hash, turn.key, weight);
         self.store_in_turn(turn, value, |shard, slot, now| {
@@ -198,13 +204,13 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
         })
     }
 
-    /// Stores a value unless the key was changed.
+    /// Stores a value unless the key was changed; returns it, and whether it was stored.
     fn store_in_turn<'p>(
         &'p self,
         turn: &KeyTurn<'_, K, V, S>,
         value: V,
         prepare: impl FnOnce(&Shard<K, V>, Option<Slot>, Moment) -> Prepared<'p>,
-    ) -> Result<AsyncComputed<V>, Superseded> {
+    ) -> Result<(V, bool), Superseded> {
         let KeyTurn { hash, key, .. } = *turn;
         let result = Quiet::new(value.clone(), &self.counters);
         // The table's key is not to be had: the flight is handed on.
@@ -217,26 +223,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
             Ok(shard.put(&self.rules, hash, key, value, &prepared))
         });
         self.counters.discard_pairs(entry.into_iter());
-        Ok(match stored? {
-            true => AsyncComputed::Stored(result.into_inner(), turn.there),
-            false => AsyncComputed::NotStored(result.into_inner()),
-        })
-    }
-}
-
-impl<V> AsyncComputed<V> {
-    /// Converts the result for callers. `seen` returns the value that the closure has seen, for
-    /// callers that ask for it.
-    pub(crate) fn told(self, seen: impl FnOnce() -> Option<V>) -> Computed<V> {
-        match self {
-            Self::Kept(value) => value.map_or(Computed::Absent, Computed::Kept),
-            Self::Stored(new, there) => Computed::stored(new, there.then(seen).flatten()),
-            Self::NotStored(value) => Computed::NotStored(value),
-            Self::Removed(there) => there
-                .then(seen)
-                .flatten()
-                .map_or(Computed::Absent, Computed::Removed),
-        }
+        let is_stored = stored?;
+        Ok((result.into_inner(), is_stored))
     }
 }
 
