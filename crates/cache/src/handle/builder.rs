@@ -19,7 +19,7 @@ use crate::error::BuildError;
 use crate::events::delivery::Delivery;
 use crate::events::listener::{Listener, ListenerFuture};
 use crate::lifetime::{Expiry, Jitter, TtlBounds};
-use crate::load::refreshed::{RefresherResult, refreshed};
+use crate::load::loader_result::{RefresherResult, refreshed};
 use crate::removal::Removal;
 use crate::shard::capacity::Account;
 use crate::shard::config::{Config, GRACE_MAX};

@@ -11,8 +11,8 @@ use tidewheel_time::DefaultHashBuilder;
 use super::cache::Cache;
 use crate::load::fetched::Fetched;
 use crate::load::form::{BorrowedKey, KeyForm, OwnedKey};
-use crate::load::loader_result::{LoaderResult, present};
-use crate::load::{never, plain, plain_or_absent};
+use crate::load::loader_result::LoaderResult;
+use crate::loaded::Loaded;
 
 /// A key whose value is asked for; made by [`Cache::fetch`] and [`Cache::fetch_by_ref`].
 ///
@@ -79,8 +79,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
     /// As that.
     #[inline]
     pub fn load(self, load: impl FnOnce() -> V) -> Fetched<V> {
-        let found = self.cache.inner.load(self.key, false, || Ok(plain(load())));
-        found.map(|answer| present(answer.unwrap_or_else(|error| never(&error))))
+        self.load_with(|| Loaded::from(load()))
     }
 
     /// [`Cache::try_get_or_load`].
@@ -93,8 +92,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
     where
         E: Send + Sync + 'static,
     {
-        let found = self.cache.inner.load(self.key, false, || load().map(plain));
-        found.map(|answer| answer.map(present))
+        self.load_with(|| load().map(Loaded::from))
     }
 
     /// [`Cache::optionally_get_or_load`].
@@ -104,9 +102,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
     /// As that.
     #[inline]
     pub fn optionally_load(self, load: impl FnOnce() -> Option<V>) -> Fetched<Option<V>> {
-        let load = || Ok(plain_or_absent(load()));
-        let found = self.cache.inner.load(self.key, true, load);
-        found.map(|answer| answer.unwrap_or_else(|error| never(&error)))
+        self.load_with(|| load().map(Loaded::from))
     }
 
     /// [`Cache::get_or_load`], with a loader that says how long its value lives: it returns a
@@ -177,9 +173,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
     where
         F: Future<Output = V>,
     {
-        let load = async { Ok(plain(load.await)) };
-        let found = self.cache.inner.load_async(self.key, false, load).await;
-        found.map(|answer| present(answer.unwrap_or_else(|error| never(&error))))
+        self.load_with_async(async { Loaded::from(load.await) })
+            .await
     }
 
     /// [`Cache::try_get_or_load_async`].
@@ -192,9 +187,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
         F: Future<Output = Result<V, E>>,
         E: Send + Sync + 'static,
     {
-        let load = async { load.await.map(plain) };
-        let found = self.cache.inner.load_async(self.key, false, load).await;
-        found.map(|answer| answer.map(present))
+        self.load_with_async(async { load.await.map(Loaded::from) })
+            .await
     }
 
     /// [`Cache::optionally_get_or_load_async`].
@@ -206,9 +200,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
     where
         F: Future<Output = Option<V>>,
     {
-        let load = async { Ok(plain_or_absent(load.await)) };
-        let found = self.cache.inner.load_async(self.key, true, load).await;
-        found.map(|answer| answer.unwrap_or_else(|error| never(&error)))
+        self.load_with_async(async { load.await.map(Loaded::from) })
+            .await
     }
 
     /// As [`load_with`](Self::load_with), with a future as the loader: see

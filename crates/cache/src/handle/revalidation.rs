@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hash};
 
 use super::builder::Builder;
 use crate::core::hooks::RefreshHook;
-use crate::load::refreshed::{RefresherResult, refreshed};
+use crate::load::loader_result::{RefresherResult, refreshed};
 use crate::shard::refresher::Refresher;
 
 impl<K, V, S> Builder<K, V, S>

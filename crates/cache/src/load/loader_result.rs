@@ -1,11 +1,13 @@
-//! The types that a loader may return to state how long its value lives, and the answer that the
-//! caller gets for each.
+//! The types that a loader may return to state how long its value lives, the answer that the caller
+//! gets for each, and the types that a refresher may return.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::{CallerAnswer, LoaderAnswer, never};
 use crate::loaded::{Loaded, Presence};
+use crate::shard::flight::Negative;
+use crate::shard::refresher::Refreshed;
 
 /// The result type of a loader for [`Fetch::load_with`](crate::Fetch::load_with), and
 /// the answer that the caller gets for it:
@@ -136,6 +138,83 @@ impl<V, E: Send + Sync + 'static> LoaderResult<V> for Result<Presence<V>, E> {
 }
 
 /// The value of a load whose loader knows no absence.
-pub(crate) fn present<V>(value: Option<V>) -> V {
+fn present<V>(value: Option<V>) -> V {
     value.expect("this loader has a value or fails")
+}
+
+/// The result type of a refresher for [`Builder::refresh_with`](crate::Builder::refresh_with):
+///
+/// | the refresher returns | |
+/// |---|---|
+/// | `Result<V, E>`, `Result<Loaded<V>, E>` | it may fail |
+/// | `Result<Option<V>, E>`, `Result<Option<Loaded<V>>, E>` | there may be no such thing any more: the old value goes |
+/// | [`Loaded<V>`], `Option<Loaded<V>>` | the same of one that cannot fail |
+/// | [`Presence<V>`], `Result<Presence<V>, E>` | the same, and for how long an absence is remembered |
+///
+/// There are no other implementations.
+#[diagnostic::on_unimplemented(
+    message = "this refresher does not return a value of the cache",
+    label = "returns `{Self}`",
+    note = "return `Result<V, E>`; in place of `V` also `Loaded<V>`, `Option<V>` or `Option<Loaded<V>>`"
+)]
+pub trait RefresherResult<V>: RefresherShape {
+    /// The refresher's error.
+    #[doc(hidden)]
+    type Error: Send + Sync + 'static;
+    #[doc(hidden)]
+    fn into_answer(self) -> LoaderAnswer<V, Self::Error>;
+}
+
+/// A seal: no other crate implements [`RefresherResult`], so that more types can be added.
+#[expect(unnameable_types, reason = "a seal")]
+pub trait RefresherShape {}
+
+impl<T, E> RefresherShape for Result<T, E> {}
+impl<V> RefresherShape for Option<Loaded<V>> {}
+impl<V> RefresherShape for Loaded<V> {}
+impl<V> RefresherShape for Presence<V> {}
+
+impl<V, E: Send + Sync + 'static> RefresherResult<V> for Result<V, E> {
+    type Error = E;
+
+    fn into_answer(self) -> LoaderAnswer<V, E> {
+        Ok(Presence::Present(self?.into()))
+    }
+}
+
+impl<V, E: Send + Sync + 'static> RefresherResult<V> for Result<Option<V>, E> {
+    type Error = E;
+
+    fn into_answer(self) -> LoaderAnswer<V, E> {
+        Ok(self?.map(Loaded::from).into())
+    }
+}
+
+/// A refresher may return all that a loader may.
+macro_rules! as_of_a_loader {
+    ($([$($generics:tt)+] $result:ty;)+) => {$(
+        impl<$($generics)+> RefresherResult<V> for $result {
+            type Error = <Self as LoaderResult<V>>::Error;
+
+            fn into_answer(self) -> LoaderAnswer<V, Self::Error> {
+                LoaderResult::into_answer(self)
+            }
+        }
+    )+};
+}
+
+as_of_a_loader! {
+    [V] Loaded<V>;
+    [V] Option<Loaded<V>>;
+    [V] Presence<V>;
+    [V, E: Send + Sync + 'static] Result<Loaded<V>, E>;
+    [V, E: Send + Sync + 'static] Result<Option<Loaded<V>>, E>;
+    [V, E: Send + Sync + 'static] Result<Presence<V>, E>;
+}
+
+/// Converts a refresher's result for the core.
+pub(crate) fn refreshed<V>(answer: impl RefresherResult<V>) -> Refreshed<V> {
+    answer
+        .into_answer()
+        .map_err(|error| Negative::error(&Arc::new(error)))
 }

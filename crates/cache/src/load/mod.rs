@@ -16,7 +16,6 @@ pub(crate) mod loader_result;
 mod look_up;
 mod many;
 mod refresh;
-pub(crate) mod refreshed;
 mod sync;
 mod turn;
 
@@ -34,16 +33,6 @@ pub(crate) type Found<V, E> = Fetched<CallerAnswer<V, E>, E>;
 
 /// A loader's answer.
 pub(crate) type LoaderAnswer<V, E> = Result<Presence<V>, E>;
-
-/// A value that has the configured lifetime.
-pub(crate) fn plain<V>(value: V) -> Presence<V> {
-    Presence::Present(value.into())
-}
-
-/// A value that has the configured lifetime, or an absence.
-pub(crate) fn plain_or_absent<V>(value: Option<V>) -> Presence<V> {
-    value.map_or(Presence::Absent, plain)
-}
 
 /// The error of a loader that has none.
 pub(crate) fn never<T>(error: &Infallible) -> T {
