@@ -3,7 +3,6 @@
 use std::fmt;
 use std::future::Future;
 use std::hash::{BuildHasher, Hash};
-use std::marker::PhantomData;
 use std::time::Duration;
 
 use tidewheel_store::TypedStore;
@@ -19,7 +18,6 @@ use crate::error::BuildError;
 use crate::events::delivery::Delivery;
 use crate::events::listener::{Listener, ListenerFuture};
 use crate::lifetime::{Expiry, Jitter, TtlBounds};
-use crate::load::loader_result::{RefresherResult, refreshed};
 use crate::removal::Removal;
 use crate::shard::capacity::Account;
 use crate::shard::config::{Config, GRACE_MAX};
@@ -68,7 +66,6 @@ pub struct Builder<K, V, S = DefaultHashBuilder> {
     pub(super) negative_capacity: Option<u64>,
     pub(super) hooks: Hooks<K, V, S>,
     join: Option<Join<K, V, S>>,
-    keys: PhantomData<fn(K, V)>,
 }
 
 impl<K, V, S> fmt::Debug for Builder<K, V, S> {
@@ -107,7 +104,6 @@ impl<K, V> Builder<K, V> {
             negative_capacity: None,
             hooks: Hooks::none(),
             join: None,
-            keys: PhantomData,
         }
     }
 }
@@ -590,83 +586,6 @@ where
         self
     }
 
-    /// Loads entries again in the background: a read that meets one past its soft deadline gets the
-    /// old value, and the key is queued, once. So it goes with
-    /// [`refresh_after`](Self::refresh_after). An entry that nobody reads is not refreshed: it dies
-    /// at its end.
-    ///
-    /// With [`Driver::Thread`], or a [`SharedDriver`](crate::SharedDriver) of threads, up to
-    /// [`refresh_parallelism`](Self::refresh_parallelism) threads run `load`, without any lock, and
-    /// [`Cache::close`] waits for those in progress. With the others [`Cache::run_refreshes`] does.
-    /// If it fails, or panics, the old value stays, and a read after half of its remaining time
-    /// asks again, but not before [`error_backoff`](Self::error_backoff); of an entry without an
-    /// end, after a minute.
-    ///
-    /// Where `load` says that there is no such thing any more, with `Ok(None)`, the old value goes
-    /// ([`RemovalCause::Removed`](crate::RemovalCause::Removed)), and
-    /// [`negative_ttl`](Self::negative_ttl) remembers it; [`RefresherResult`] has all that it may
-    /// return.
-    ///
-    /// The lifetime that was stated for the old value holds for the new one, from now on, unless
-    /// `load` returns a [`Loaded`](crate::Loaded) that says otherwise: its tags; its own time to
-    /// live, by [`Cache::expire`] and [`Cache::persist`] too; its own freshness. An end that is a
-    /// point in wall time stays where it is.
-    #[doc(alias = "LoadingCache", alias = "CacheLoader", alias = "reload")]
-    #[must_use]
-    pub fn refresh_with<R>(mut self, load: impl Fn(&K) -> R + Send + Sync + 'static) -> Self
-    where
-        K: Clone,
-        R: RefresherResult<V>,
-    {
-        let load = move |key: &K| refreshed(load(key));
-        self.config.refresher = Some(Refresher::blocking(load));
-        self.hooks.refresh = Some(RefreshHook::new());
-        self
-    }
-
-    /// As [`refresh_with`](Self::refresh_with), with a future.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use tidewheel::{Cache, Driver, ManualClock};
-    ///
-    /// async fn fetch(id: u64) -> Result<String, std::io::Error> { Ok(id.to_string()) }
-    /// # fn main() -> Result<(), tidewheel::BuildError> {
-    /// let cache = Cache::<u64, String>::builder()
-    ///     .max_capacity(1000)
-    ///     .time_to_live(Duration::from_secs(60))
-    ///     .refresh_after(0.8)
-    ///     .refresh_with_async(|id| async move { fetch(id).await })
-    ///     .driver(Driver::Task) // and spawn `cache.drive(sleep)`
-    ///     .clock(ManualClock::new())
-    ///     .build()?;
-    /// # drop(cache);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// The driver polls it: the future of [`Cache::drive`] or of
-    /// [`SharedDriver::drive`](crate::SharedDriver::drive), so on your runtime; up to
-    /// [`refresh_parallelism`](Self::refresh_parallelism) at a time. A writer of the key supersedes
-    /// it, like any load: its value is then not stored. When the cache is closed, or the future
-    /// that drives it is dropped, those in flight are dropped, and callers who wait for one of them
-    /// load by themselves.
-    #[must_use]
-    pub fn refresh_with_async<F, R>(mut self, load: impl Fn(K) -> F + Send + Sync + 'static) -> Self
-    where
-        K: Clone,
-        F: Future<Output = R> + Send + 'static,
-        R: RefresherResult<V>,
-    {
-        let load = move |key| {
-            let answer = load(key);
-            async move { refreshed(answer.await) }
-        };
-        self.config.refresher = Some(Refresher::future(load));
-        self.hooks.refresh = Some(RefreshHook::new());
-        self
-    }
-
     /// Sets the hasher; the default is [`DefaultHashBuilder`].
     #[doc(alias = "build_with_hasher")]
     #[must_use]
@@ -694,7 +613,6 @@ where
                 ..Hooks::none()
             },
             join: self.join.map(|_| SharedDriver::join as Join<K, V, T>),
-            keys: PhantomData,
         }
     }
 }

@@ -28,7 +28,7 @@ pub(crate) mod tagged;
 
 mod capacity;
 mod pin;
-mod revalidation;
+mod refreshers;
 
 pub(crate) mod iter;
 

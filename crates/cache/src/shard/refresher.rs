@@ -36,57 +36,6 @@ pub(crate) struct Refresher<K, V> {
     pub(crate) load: Load<K, V>,
 }
 
-impl<K: Clone, V> Refresher<K, V> {
-    pub(crate) fn blocking(load: impl Fn(&K) -> Refreshed<V> + Send + Sync + 'static) -> Self {
-        Self::of(Load::Blocking(Box::new(move |key, _| load(key))))
-    }
-
-    pub(crate) fn future<F>(load: impl Fn(K) -> F + Send + Sync + 'static) -> Self
-    where
-        F: Future<Output = Refreshed<V>> + Send + 'static,
-    {
-        let begin = move |key: &K, _| -> RefreshFuture<V> { Box::pin(load(key.clone())) };
-        Self::of(Load::Async(Box::new(begin)))
-    }
-
-    fn of(load: Load<K, V>) -> Self {
-        Self {
-            clone_key: K::clone,
-            clone_old: None,
-            load,
-        }
-    }
-}
-
-/// Refreshers that want the old value.
-impl<K: Clone, V: Clone> Refresher<K, V> {
-    pub(crate) fn blocking_with_old(
-        load: impl Fn(&K, V) -> Refreshed<V> + Send + Sync + 'static,
-    ) -> Self {
-        let load = move |key: &K, old| load(key, given(old));
-        Self {
-            clone_old: Some(V::clone),
-            ..Self::of(Load::Blocking(Box::new(load)))
-        }
-    }
-
-    pub(crate) fn future_with_old<F>(load: impl Fn(K, V) -> F + Send + Sync + 'static) -> Self
-    where
-        F: Future<Output = Refreshed<V>> + Send + 'static,
-    {
-        let begin =
-            move |key: &K, old| -> RefreshFuture<V> { Box::pin(load(key.clone(), given(old))) };
-        Self {
-            clone_old: Some(V::clone),
-            ..Self::of(Load::Async(Box::new(begin)))
-        }
-    }
-}
-
-fn given<V>(old: Option<V>) -> V {
-    old.expect("asked for by `clone_old`")
-}
-
 impl<K, V> Refresher<K, V> {
     pub(crate) fn is_async(&self) -> bool {
         matches!(self.load, Load::Async(_))
