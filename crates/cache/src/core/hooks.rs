@@ -9,6 +9,7 @@
     reason = "each of these types is one function's, and used once"
 )]
 
+use std::hash::{BuildHasher, Hash};
 use std::sync::OnceLock;
 #[cfg(feature = "system")]
 use std::sync::{Arc, Weak};
@@ -42,6 +43,20 @@ pub(crate) struct UseHook<K, V, S> {
     pub(crate) slide: fn(&Shard<K, V>, &Rules<K, V, S>, Slot, Moment) -> Option<Renewal>,
     /// Sets that.
     pub(crate) renew: fn(&Inner<K, V, S>, Hashed, &dyn Fn(&K) -> bool, Renewal),
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> UseHook<K, V, S> {
+    /// The hook of a cache that has an idle time, or an `Expiry`.
+    pub(crate) fn new() -> Self {
+        Self {
+            slide: Shard::slide,
+            renew: |inner, hash, is, renewal| {
+                inner.change(inner.cell(hash), |shard, now| {
+                    shard.renew(&inner.rules, hash, is, renewal, now);
+                });
+            },
+        }
+    }
 }
 
 /// The hook that tells the listener.

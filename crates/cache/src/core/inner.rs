@@ -1,10 +1,11 @@
-//! The shared state of a cache: its shards, the rules by which they act, its time, and who works
-//! for it.
+//! The shared state of a cache: its shards, the rules by which they act, its time, what it has
+//! counted, and who works for it.
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
+use std::time::Duration;
 
-use tidewheel_time::TICK_NANOS;
+use tidewheel_time::{Moment, NEVER, TICK_NANOS};
 
 use crate::cell::ShardCell;
 use crate::core::hooks::Hooks;
@@ -16,9 +17,9 @@ use crate::shard::Shard;
 use crate::shard::emptied::Entries;
 use crate::shard::hash::Hashed;
 use crate::shard::rules::Rules;
-use crate::stats::Counters;
+use crate::stats::{Counters, LATENESS_WINDOWS, Stats};
 use crate::sync::{AtomicBool, ReadGuard};
-use crate::time::Time;
+use crate::time::{Bound, Time};
 
 /// More than any deadline is ahead, in nanoseconds: they have 60 bits.
 const AHEAD_MAX: u64 = 1 << 62;
@@ -108,9 +109,87 @@ impl<K, V, S> Inner<K, V, S> {
         cell.lock.read(self.id())
     }
 
+    /// Adds up what was counted. Not a point in time: shard after shard.
+    pub(crate) fn stats(&self) -> Stats {
+        let mut counts = self.counters.sums();
+        let mut lateness = [0; LATENESS_WINDOWS];
+        let (mut entries, mut weight, mut negatives) = (0, 0, 0);
+        for cell in &self.shards {
+            let shard = self.read(cell);
+            shard.effects.counts.add_to(&mut counts, &mut lateness);
+            entries += shard.store.len() as u64;
+            weight += shard.store.weight();
+            negatives += shard.negatives.len();
+        }
+        Stats {
+            refreshes_queued: self.refreshes.waiting() as u64,
+            refreshes_running: self.refreshes.running() as u64,
+            negatives,
+            entries,
+            weight,
+            lateness,
+            backlog: self.overdue(),
+            ..Stats::counted(counts)
+        }
+    }
+
     /// The tags of a whole shard's entries are used so much less.
     pub(crate) fn release_tags(&self, entries: &dyn Entries<K, V>) {
         entries.each_label(&mut |label| self.rules.tags.release(label));
+    }
+}
+
+/// The time, for readers and for callers who hold no shard. A change of a shard gets it from [its
+/// hold](crate::core::change), and a driver from [its step](crate::drive::step).
+impl<K, V, S> Inner<K, V, S> {
+    /// The time at which a call begins that holds no shard.
+    pub(crate) fn now(&self) -> Moment {
+        self.time.now()
+    }
+
+    /// Locks a shard for reading, and reads the clock under the lock.
+    pub(crate) fn read_now<'a>(
+        &self,
+        cell: &'a ShardCell<K, V>,
+    ) -> (ReadGuard<'a, Shard<K, V>>, Moment) {
+        let shard = self.read(cell);
+        let now = self.time.now();
+        (shard, now)
+    }
+
+    /// The time, for a look at an entry. Where none has a deadline, the clock is not read.
+    #[inline(always)]
+    pub(crate) fn time_in(&self, cell: &ShardCell<K, V>) -> Bound {
+        if cell.has_deadlines() {
+            self.bound()
+        } else {
+            Bound::NONE
+        }
+    }
+
+    /// A time that engine time has not passed, for a look at an entry.
+    #[inline(always)]
+    pub(crate) fn bound(&self) -> Bound {
+        self.time.bound()
+    }
+
+    /// Returns the tick at which the earliest shard needs the driver.
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
+        let shards = self.shards.iter();
+        let next = shards.map(|cell| cell.next_deadline.get()).min();
+        next.filter(|next| *next != NEVER)
+    }
+
+    /// Returns the time until a tick.
+    pub(crate) fn until(&self, tick: u64) -> Duration {
+        self.time.now().until(tick)
+    }
+
+    /// Returns for how long the earliest deadline has been waiting for the driver.
+    pub(crate) fn overdue(&self) -> Duration {
+        let next = self.next_deadline();
+        let ticks = next.map_or(0, |next| self.time.now().tick().saturating_sub(next));
+        Duration::from_millis(ticks)
     }
 }
 

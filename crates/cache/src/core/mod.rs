@@ -67,20 +67,14 @@
 pub(crate) mod change;
 mod deliver;
 pub(crate) mod driven;
-pub(crate) mod election;
 pub(crate) mod hooks;
 pub(crate) mod inner;
 pub(crate) mod insert;
 mod loans;
 #[cfg(feature = "metrics")]
 pub(crate) mod metrics;
-mod now;
-mod prepare;
 pub(crate) mod read;
 pub(crate) mod refreshes;
-mod renew;
 pub(crate) mod requests;
-mod settle;
 pub(crate) mod sweeps;
-pub(crate) mod totals;
 pub(crate) mod workers;

@@ -7,7 +7,6 @@ use tidewheel_store::{FirstLook, Found, Lens, OptimisticRead, Slot};
 
 use crate::cell::ShardCell;
 use crate::core::inner::Inner;
-use crate::core::settle::AfterRead;
 use crate::shard::Shard;
 use crate::shard::hash::Hashed;
 use crate::shard::sight::Sight;
@@ -196,7 +195,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             drop(shard);
             // What a load stores removes it: who loads must not wait for a listener.
             if sight == Sight::Invalidated && purpose == Purpose::Get {
-                self.remove_if_invalidated(hash, key);
+                if let Some(hook) = self.hooks.sweep.get() {
+                    (hook.key)(self, hash, &|stored| key.equivalent(stored));
+                }
             }
             self.count_lookup(purpose, false);
             return None;
@@ -208,19 +209,22 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             return None;
         }
         entry.hit();
-        let renewal = self.used(&shard, slot, now);
-        refresh = match is_stale {
-            true => self.refresh_wanted(&shard, hash, slot, now),
-            false => None,
-        };
+        let (on_use, on_stale) = (self.hooks.on_use.as_ref(), self.hooks.refresh.as_ref());
+        let renewal = on_use.and_then(|hook| (hook.slide)(&shard, &self.rules, slot, now));
+        refresh = on_stale
+            .filter(|_| is_stale)
+            .and_then(|hook| (hook.wanted)(self, &shard, hash, slot, now));
         let result = read(&shard, &entry, is_stale);
         drop(shard);
-        let after = AfterRead {
-            renewal,
-            stale: is_stale,
-            refresh,
-        };
-        self.settle(hash, key, after);
+        if let Some((hook, renewal)) = on_use.zip(renewal) {
+            (hook.renew)(self, hash, &|stored| key.equivalent(stored), renewal);
+        }
+        if is_stale {
+            self.counters.add(Count::Stale, 1);
+        }
+        if let Some((hook, key)) = on_stale.zip(refresh) {
+            (hook.queue)(self, hash, key);
+        }
         self.count_lookup(purpose, true);
         Some(result)
     }

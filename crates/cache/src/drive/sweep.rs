@@ -11,8 +11,6 @@
 
 use std::hash::{BuildHasher, Hash};
 
-use equivalent::Equivalent;
-
 use crate::cell::ShardCell;
 use crate::core::hooks::SweepHook;
 use crate::core::inner::Inner;
@@ -96,15 +94,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         (hook.slots)(self, cell, before, count)
     }
 
-    /// Removes an entry that a reader has found invalidated.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn remove_if_invalidated<Q: Equivalent<K> + ?Sized>(&self, hash: Hashed, key: &Q) {
-        if let Some(hook) = self.hooks.sweep.get() {
-            (hook.key)(self, hash, &|stored| key.equivalent(stored));
-        }
-    }
-
     fn remove_of_slots(&self, cell: &ShardCell<K, V>, before: u32, count: u32) -> Option<u32> {
         let mut found = false;
         let next = self
@@ -121,6 +110,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         next
     }
 
+    /// Removes an entry that a reader has found invalidated.
     fn remove_key(&self, hash: Hashed, is: &dyn Fn(&K) -> bool) {
         self.change(self.cell(hash), |shard, now| {
             shard.remove_invalidated(&self.rules, hash, is, now);

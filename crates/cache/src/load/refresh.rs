@@ -59,32 +59,8 @@ where
     }
 }
 
-impl<K, V, S> Inner<K, V, S> {
-    /// The key of a stale entry whose refresh is to be queued.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn refresh_wanted(
-        &self,
-        shard: &Shard<K, V>,
-        hash: Hashed,
-        slot: Slot,
-        now: Moment,
-    ) -> Option<K> {
-        let hook = self.hooks.refresh.as_ref()?;
-        (hook.wanted)(self, shard, hash, slot, now)
-    }
-
-    /// Queues the refresh of a stale entry, unless that has been done meanwhile.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn refresh_soon(&self, hash: Hashed, key: K) {
-        if let Some(hook) = &self.hooks.refresh {
-            (hook.queue)(self, hash, key);
-        }
-    }
-}
-
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+    /// The key of a stale entry whose refresh is to be queued.
     fn key_to_refresh(
         &self,
         shard: &Shard<K, V>,
@@ -104,6 +80,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         Some((refresher.clone_key)(key))
     }
 
+    /// Queues the refresh of a stale entry, unless that has been done meanwhile.
     fn queue_refresh(&self, hash: Hashed, key: K) {
         let Some(place) = self.refreshes.reserve() else {
             self.counters.add(Count::RefreshSkipped, 1);
