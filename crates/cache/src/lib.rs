@@ -248,7 +248,7 @@
 //!   Its head describes a look-up and an insertion, step by step.
 //! - `events/`: the listener, and whose turn it is to tell it.
 //! - `shard/`: all rules, without a clock, a lock or a thread: what a reader sees (`sight`), who
-//!   loads (`claim`) and how that ends (`landing`), storing, leaving, room. `shard/tags/`
+//!   loads and how that ends (`loading`), storing, leaving, room. `shard/tags/`
 //!   invalidates by name in O(1). `shard/tests/` compares a shard alone with a naive model, and
 //!   finds the faults of `planted.rs`. `cell.rs` is a shard behind its lock.
 //! - `lifetime.rs`, `loaded.rs`, `time.rs`, `sync.rs`, `stats.rs`, `error.rs`: the ground.

@@ -9,9 +9,8 @@ use tidewheel_time::Moment;
 use crate::cell::ShardCell;
 use crate::core::inner::Inner;
 use crate::shard::Shard;
-use crate::shard::effects::ShardRequest;
-use crate::shard::garbage::Garbage;
-use crate::shard::hash::Hashed;
+use crate::shard::effects::{Garbage, ShardRequest};
+use crate::shard::rules::Hashed;
 use crate::sync::{Ordering::Relaxed, WriteGuard};
 
 /// A hold gives up its shard only where it ends.

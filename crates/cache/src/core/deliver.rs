@@ -8,7 +8,7 @@ use crate::core::inner::Inner;
 use crate::events::delivery::{Delivered, Tally};
 use crate::events::reentrancy::LoaderGuard;
 use crate::events::waiting::WaiterSlot;
-use crate::shard::outbox::Events;
+use crate::shard::effects::Events;
 use crate::sync::{Ordering::SeqCst, holds_a_shard};
 
 /// The progress of a delivery over the shards.

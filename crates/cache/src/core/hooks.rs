@@ -24,9 +24,8 @@ use crate::core::inner::Inner;
 #[cfg(feature = "system")]
 use crate::core::workers::WorkerGuard;
 use crate::shard::Shard;
-use crate::shard::hash::Hashed;
 use crate::shard::renew::Renewal;
-use crate::shard::rules::Rules;
+use crate::shard::rules::{Hashed, Rules};
 
 /// The hooks that the builder has set.
 pub(crate) struct Hooks<K, V, S> {

@@ -12,7 +12,7 @@ use crate::core::change::Hold;
 use crate::core::inner::Inner;
 use crate::lifetime::{Lifetime, TtlChoice};
 use crate::shard::config::{Config, own_grace};
-use crate::shard::hash::Hashed;
+use crate::shard::rules::Hashed;
 use crate::shard::write::{Latched, Place, Prepared};
 use crate::time::Time;
 

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hash};
 
 use crate::cell::ShardCell;
 use crate::core::inner::Inner;
-use crate::shard::hash::Hashed;
+use crate::shard::rules::Hashed;
 
 /// Entries of usual weight that one hold evicts when the capacity has shrunk.
 const EVICTED_PER_HOLD: u64 = 16;

@@ -8,7 +8,7 @@ use tidewheel_store::{FirstLook, Found, Lens, OptimisticRead, Slot};
 use crate::cell::ShardCell;
 use crate::core::inner::Inner;
 use crate::shard::Shard;
-use crate::shard::hash::Hashed;
+use crate::shard::rules::Hashed;
 use crate::shard::sight::Sight;
 use crate::stats::Count;
 use crate::sync::ReadGuard;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::shard::flight::Flight;
-use crate::shard::hash::Hashed;
+use crate::shard::rules::Hashed;
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering::Relaxed, Ordering::SeqCst, lock};
 
 /// The queue of refreshes.

@@ -8,8 +8,8 @@ use tidewheel_time::NEVER;
 use crate::cell::ShardCell;
 use crate::core::inner::Inner;
 use crate::removal::RemovalCause;
+use crate::shard::effects::RECORDS_PER_HOLD;
 use crate::shard::emptied::Emptied;
-use crate::shard::garbage::RECORDS_PER_HOLD;
 
 /// A cache is being emptied for good, a few entries at a time: other caches of the same driver
 /// wait meanwhile.

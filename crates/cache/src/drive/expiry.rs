@@ -9,7 +9,7 @@ use tidewheel_timer::SPLIT_PER_TICK;
 
 use crate::cell::ShardCell;
 use crate::core::inner::Inner;
-use crate::shard::garbage::RECORDS_PER_HOLD;
+use crate::shard::effects::RECORDS_PER_HOLD;
 use crate::sync::Ordering::Relaxed;
 
 /// The result of one call of [`Cache::advance`](crate::Cache::advance).

@@ -15,7 +15,7 @@ use crate::cell::ShardCell;
 use crate::core::hooks::SweepHook;
 use crate::core::inner::Inner;
 use crate::core::sweeps::Sweep;
-use crate::shard::hash::Hashed;
+use crate::shard::rules::Hashed;
 
 /// Slots that one hold of a shard's lock looks at.
 const ENTRIES_PER_HOLD: u32 = 32;

@@ -10,8 +10,8 @@ use super::reentrancy::{self, ListenerGuard, LoaderGuard};
 use super::waiting::{WaiterSlot, Waiting};
 use crate::quiet::forget_quietly;
 use crate::removal::Removal;
+use crate::shard::effects::Events;
 use crate::shard::event_room::EventRoom;
-use crate::shard::outbox::Events;
 use crate::stats::{Count, Counters};
 use crate::sync::{AtomicBool, Condvar, Mutex, Ordering::SeqCst, lock};
 

@@ -19,7 +19,7 @@ use crate::error::BuildError;
 use crate::lifetime::Lifetime;
 use crate::removal::RemovalCause;
 use crate::shard::Shard;
-use crate::shard::hash::Hashed;
+use crate::shard::rules::Hashed;
 use crate::stats::Stats;
 
 /// A concurrent cache whose entries live exactly as long as you asked. See the [crate](crate) for a

@@ -16,7 +16,7 @@ use super::cache::Cache;
 use crate::lifetime::Lifetime;
 use crate::removal::RemovalCause;
 use crate::shard::Shard;
-use crate::shard::hash::Hashed;
+use crate::shard::rules::Hashed;
 use crate::shard::write::Prepared;
 
 /// Tells one value of a key from those before and after it. Means nothing for another key or cache.

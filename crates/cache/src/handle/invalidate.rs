@@ -13,7 +13,7 @@ use crate::core::inner::Inner;
 use crate::removal::RemovalCause;
 use crate::shard::Shard;
 use crate::shard::flight::Flight;
-use crate::shard::hash::Hashed;
+use crate::shard::rules::Hashed;
 
 /// Entries that a predicate is asked about in one hold of a shard's lock, about.
 const ENTRIES_PER_HOLD: usize = 32;

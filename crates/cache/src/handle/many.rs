@@ -10,7 +10,7 @@ use crate::cell::ShardCell;
 use crate::core::inner::Inner;
 use crate::core::read::Purpose;
 use crate::lifetime::Lifetime;
-use crate::shard::hash::Hashed;
+use crate::shard::rules::Hashed;
 use crate::time::Bound;
 
 /// Keys that are looked for ahead of their turn.

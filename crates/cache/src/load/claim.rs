@@ -11,9 +11,9 @@ use super::lead::Lead;
 use crate::core::inner::Inner;
 use crate::core::read::Purpose;
 use crate::quiet::Quiet;
-use crate::shard::claim::{Claim, Claimant};
 use crate::shard::flight::{Ending, Flight, WaitEnd};
-use crate::shard::hash::Hashed;
+use crate::shard::loading::{Claim, Claimant};
+use crate::shard::rules::Hashed;
 use crate::stats::Count;
 
 /// A caller's request for a key, after the first look-up.

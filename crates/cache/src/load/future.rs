@@ -21,7 +21,7 @@ use crate::events::reentrancy::LoaderGuard;
 use crate::loaded::Loaded;
 use crate::quiet::Quiet;
 use crate::shard::flight::{Flight, Phase, WaitEnd};
-use crate::shard::hash::Hashed;
+use crate::shard::rules::Hashed;
 
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     pub(crate) async fn load_async<E>(

@@ -20,8 +20,8 @@ use crate::quiet::Quiet;
 use crate::removal::RemovalCause;
 use crate::shard::Shard;
 use crate::shard::flight::{Flight, Phase};
-use crate::shard::hash::Hashed;
-use crate::shard::landing::own;
+use crate::shard::loading::own;
+use crate::shard::rules::Hashed;
 use crate::shard::tags::LentTags;
 use crate::shard::write::Prepared;
 

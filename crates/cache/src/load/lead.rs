@@ -17,8 +17,8 @@ use crate::loaded::{Loaded, LoadedKind, Presence};
 use crate::shard::Shard;
 use crate::shard::flight::{Ending, Flight, Negative, Phase};
 use crate::shard::fresh::Inherited;
-use crate::shard::hash::Hashed;
-use crate::shard::landing::Landing;
+use crate::shard::loading::Landing;
+use crate::shard::rules::Hashed;
 use crate::shard::tags::LentTags;
 use crate::stats::Count;
 

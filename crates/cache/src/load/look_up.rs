@@ -10,7 +10,7 @@ use super::fetched::{Fetched, Outcome};
 use crate::core::inner::Inner;
 use crate::core::read::Purpose;
 use crate::shard::flight::Negative;
-use crate::shard::hash::Hashed;
+use crate::shard::rules::Hashed;
 use crate::shard::sight::StandIn;
 use crate::stats::Count;
 

@@ -35,8 +35,8 @@ use crate::quiet::{Quiet, forget_quietly};
 use crate::shard::Shard;
 use crate::shard::flight::{Negative, Phase};
 use crate::shard::fresh::Inherited;
-use crate::shard::hash::Hashed;
 use crate::shard::refresher::{Load, Refreshed};
+use crate::shard::rules::Hashed;
 use crate::stats::Count;
 
 impl<K, V, S> RefreshHook<K, V, S>

@@ -25,8 +25,7 @@ use crate::quiet::Quiet;
 use crate::removal::RemovalCause;
 use crate::shard::Shard;
 use crate::shard::flight::{Flight, Phase, REENTRY, WaitEnd};
-use crate::shard::hash::Hashed;
-use crate::shard::rules::Rules;
+use crate::shard::rules::{Hashed, Rules};
 use crate::shard::write::Prepared;
 
 /// A closure's decision was not carried out: the key was changed while it ran.

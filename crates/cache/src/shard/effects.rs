@@ -1,14 +1,21 @@
-//! What a change leaves to be done after the lock is released, and what it has counted.
+//! What a change leaves to be done after the lock is released: events to be told, garbage to be
+//! dropped, a request to other shards; and what it has counted.
 
+use std::collections::VecDeque;
+use std::mem::needs_drop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidewheel_store::Removed;
 
-use super::garbage::Garbage;
-use super::outbox::{Event, Outbox};
+use super::emptied::Emptied;
+use super::negative::{Forgotten, NegativeMemory};
 use super::rules::Rules;
+use crate::planted::{Fault, is_planted};
+use crate::quiet::forget_quietly;
 use crate::removal::{Removal, RemovalCause};
-use crate::stats::{Count, LATENESS_WINDOWS};
+use crate::stats::{Count, Counters, LATENESS_WINDOWS};
 
 /// A change's request to other shards.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -154,5 +161,266 @@ impl<K, V> Effects<K, V> {
             _ => Count::Removal,
         };
         self.counts.add(kind, 1);
+    }
+}
+
+/// Events in the order in which things happened.
+///
+/// Those that no listener was told of are dropped one by one, so that a panic harms nothing else.
+pub(crate) struct Events<K, V>(VecDeque<Event<K, V>>);
+
+pub(crate) enum Event<K, V> {
+    One(Removal<K, V>),
+    /// A whole shard, taken out in one step. Its entries leave one by one.
+    All(Emptied<K, V>, RemovalCause),
+}
+
+impl<K, V> Events<K, V> {
+    pub(crate) const fn new() -> Self {
+        Self(VecDeque::new())
+    }
+
+    /// Takes the next removal.
+    pub(crate) fn next(&mut self) -> Option<Removal<K, V>> {
+        loop {
+            if let Event::All(entries, cause) = self.0.front_mut()? {
+                if let Some((key, value)) = entries.next() {
+                    return Some(Removal {
+                        key,
+                        value,
+                        cause: *cause,
+                        lateness: None,
+                    });
+                }
+            }
+            if let Event::One(removal) = self.0.pop_front()? {
+                return Some(removal);
+            }
+        }
+    }
+
+    /// Shards that were taken out whole.
+    pub(crate) fn shards(&self) -> impl Iterator<Item = &Emptied<K, V>> {
+        self.0.iter().filter_map(|event| match event {
+            Event::One(_) => None,
+            Event::All(entries, _) => Some(entries),
+        })
+    }
+}
+
+impl<K, V> Drop for Events<K, V> {
+    fn drop(&mut self) {
+        while let Some(Removal { key, value, .. }) = self.next() {
+            discard_pair(key, value);
+        }
+    }
+}
+
+/// Events of one shard, pushed under its lock.
+pub(crate) struct Outbox<K, V> {
+    events: Events<K, V>,
+    /// True if an event was pushed since `take_news` was last called.
+    news: bool,
+}
+
+impl<K, V> Outbox<K, V> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            events: Events::new(),
+            news: false,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, event: Event<K, V>) {
+        let Events(events) = &mut self.events;
+        match is_planted(Fault::EventOrder) {
+            true => events.push_front(event),
+            false => events.push_back(event),
+        }
+        self.news = true;
+    }
+
+    /// Returns whether an event was pushed since the last call, and forgets it. A hold that pushed
+    /// none reports none: a driver that works while the listener is awaited would otherwise wake
+    /// itself without end.
+    #[inline]
+    pub(crate) fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.news)
+    }
+
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        self.news
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.events.0.is_empty()
+    }
+
+    /// Shards that have left whole, and whose tags are released when they are announced.
+    pub(crate) fn shards(&self) -> impl Iterator<Item = &Emptied<K, V>> {
+        self.events.shards()
+    }
+
+    /// Takes up to `limit` events.
+    pub(crate) fn take(&mut self, limit: usize) -> Events<K, V> {
+        let Events(events) = &mut self.events;
+        if events.len() <= limit {
+            Events(std::mem::take(events))
+        } else {
+            Events(events.drain(..limit).collect())
+        }
+    }
+}
+
+/// Drops a key and a value of a cache that is gone with its counters.
+fn discard_pair<K, V>(key: K, value: V) {
+    for dropped in [
+        catch_unwind(AssertUnwindSafe(|| drop(key))),
+        catch_unwind(AssertUnwindSafe(|| drop(value))),
+    ] {
+        if let Err(panic) = dropped {
+            forget_quietly(panic);
+        }
+    }
+}
+
+/// Timer records that one hold of a shard's lock may touch. At most this many entries leave in one
+/// hold.
+pub(crate) const RECORDS_PER_HOLD: u32 = 16;
+
+/// The keys and values to drop once the shard's lock is released. Most holds leave nothing: that
+/// takes three tests.
+pub(crate) struct Garbage<K, V> {
+    one: Option<(K, V)>,
+    /// The pairs after `one`.
+    pairs: Vec<(K, V)>,
+    /// Keys of loads that were superseded.
+    pub(crate) keys: Vec<Arc<K>>,
+    rare: Option<Box<Rare<K, V>>>,
+}
+
+/// Garbage that few holds leave.
+pub(crate) struct Rare<K, V> {
+    pub(crate) stores: Vec<Emptied<K, V>>,
+    /// Forgotten errors and absences.
+    negatives: Vec<Forgotten<K>>,
+    /// All that a shard remembered.
+    pub(crate) memories: Vec<NegativeMemory<K>>,
+}
+
+impl<K, V> Garbage<K, V> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            one: None,
+            pairs: Vec::new(),
+            keys: Vec::new(),
+            rare: None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        // What nobody drops is never kept.
+        let has_pairs = needs_drop::<(K, V)>() && self.one.is_some();
+        !has_pairs && self.keys.is_empty() && self.rare.is_none()
+    }
+
+    /// Everything, if there is anything.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Option<Self> {
+        if self.is_empty() {
+            return None;
+        }
+        Some(std::mem::replace(self, Self::new()))
+    }
+
+    /// The entries of a shard that was just emptied, to be dropped by the caller.
+    pub(crate) fn take_store(&mut self) -> Option<Emptied<K, V>> {
+        self.rare.as_mut()?.stores.pop()
+    }
+
+    /// Entries that were taken out with their stores.
+    pub(crate) fn stores(&self) -> &[Emptied<K, V>] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.stores)
+    }
+
+    #[cold]
+    pub(crate) fn rare(&mut self) -> &mut Rare<K, V> {
+        self.rare.get_or_insert_with(|| {
+            Box::new(Rare {
+                stores: Vec::new(),
+                negatives: Vec::new(),
+                memories: Vec::new(),
+            })
+        })
+    }
+
+    /// An error or absence was forgotten.
+    #[inline]
+    pub(crate) fn forgotten(&mut self, negative: Option<Forgotten<K>>) {
+        if let Some(negative) = negative {
+            self.rare().negatives.push(negative);
+        }
+    }
+
+    /// Drops everything, outside all locks; the panics of what is dropped are counted and go no
+    /// further.
+    pub(crate) fn discard(self, counters: &Counters) {
+        let Self {
+            one,
+            pairs,
+            keys,
+            rare,
+        } = self;
+        if let Some((key, value)) = one {
+            counters.discard_pair(key, value);
+        }
+        if !pairs.is_empty() {
+            counters.discard_pairs(pairs.into_iter());
+        }
+        for key in keys {
+            counters.discard(key);
+        }
+        if let Some(rare) = rare {
+            rare.discard(counters);
+        }
+    }
+
+    /// The first pair needs no allocation; those after it need one for all that a hold of the
+    /// driver brings. What nobody drops is not kept.
+    #[inline]
+    pub(crate) fn push(&mut self, key: K, value: V) {
+        if !needs_drop::<(K, V)>() {
+            return;
+        }
+        if self.one.is_none() {
+            self.one = Some((key, value));
+            return;
+        }
+        if self.pairs.len() == self.pairs.capacity() {
+            self.make_room();
+        }
+        self.pairs.push((key, value));
+    }
+
+    #[cold]
+    fn make_room(&mut self) {
+        self.pairs.reserve(RECORDS_PER_HOLD as usize);
+    }
+}
+
+impl<K, V> Rare<K, V> {
+    #[cold]
+    fn discard(self, counters: &Counters) {
+        for entries in self.stores {
+            entries.discard(counters);
+        }
+        let negatives = self.negatives.into_iter();
+        counters.discard_pairs(negatives.map(|Removed { key, value, .. }| (key, value)));
+        for memory in self.memories {
+            memory.discard(counters);
+        }
     }
 }

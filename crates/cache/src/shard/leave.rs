@@ -8,9 +8,8 @@ use tidewheel_store::{Progress, Removed, Slot};
 use tidewheel_time::Moment;
 
 use super::Shard;
-use super::hash::Hashed;
-use super::outbox::Event;
-use super::rules::Rules;
+use super::effects::Event;
+use super::rules::{Hashed, Rules};
 use crate::planted::{Fault, is_planted};
 use crate::removal::RemovalCause;
 use crate::stats::Count;

@@ -6,7 +6,6 @@
 
 pub(crate) mod by_hash;
 pub(crate) mod capacity;
-pub(crate) mod claim;
 pub(crate) mod config;
 pub(crate) mod effects;
 pub(crate) mod emptied;
@@ -14,13 +13,9 @@ pub(crate) mod event_room;
 pub(crate) mod flight;
 pub(crate) mod flights;
 pub(crate) mod fresh;
-pub(crate) mod garbage;
-pub(crate) mod hash;
-pub(crate) mod landing;
 mod leave;
-pub(crate) mod life;
+pub(crate) mod loading;
 pub(crate) mod negative;
-pub(crate) mod outbox;
 pub(crate) mod refresher;
 pub(crate) mod renew;
 pub(crate) mod retry;
@@ -41,9 +36,8 @@ use tidewheel_store::{Slot, TypedStore};
 use self::effects::Effects;
 use self::flight::Flight;
 use self::flights::Flights;
-use self::hash::Hashed;
 use self::negative::Negatives;
-use self::rules::Rules;
+use self::rules::{Hashed, Rules};
 
 /// Insertions after which the published deadline is looked up again though none of them was
 /// earlier: the wheel asks for earlier wake-ups when many records lie in one slot.

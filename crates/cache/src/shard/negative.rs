@@ -14,9 +14,9 @@ use std::sync::Arc;
 use tidewheel_store::{Attributes, Progress, Removed, TypedStore};
 use tidewheel_time::Moment;
 
+use super::effects::Garbage;
 use super::flight::Negative;
-use super::garbage::Garbage;
-use super::life::is_over;
+use super::sight::is_over;
 use crate::stats::Counters;
 
 /// Errors and absences that one shard remembers unless told otherwise.

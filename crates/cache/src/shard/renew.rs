@@ -10,8 +10,7 @@ use tidewheel_time::Moment;
 use super::Shard;
 use super::config::{Config, earlier};
 use super::fresh::StatedLifetime;
-use super::hash::Hashed;
-use super::rules::Rules;
+use super::rules::{Hashed, Rules};
 
 /// The change of an entry's end that a read has decided.
 #[derive(Clone, Copy)]

@@ -15,8 +15,7 @@ use tidewheel_time::Moment;
 use super::Shard;
 use super::config::Config;
 use super::flight::Negative;
-use super::hash::Hashed;
-use super::rules::Rules;
+use super::rules::{Hashed, Rules};
 
 /// The time for which a failing origin is not asked again if the builder sets none, in ticks.
 pub(crate) const ERROR_BACKOFF: u64 = 1000;

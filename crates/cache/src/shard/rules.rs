@@ -8,7 +8,6 @@ use super::capacity::Account;
 use super::config::Config;
 use super::emptied::NewEmptied;
 use super::event_room::EventRoom;
-use super::hash::Hashed;
 use super::tags::Tags;
 use crate::removal::RemovalCause;
 
@@ -45,5 +44,17 @@ impl<K: Hash, V, S: BuildHasher> Rules<K, V, S> {
     #[inline]
     pub(crate) fn place_of(&self, key: &K) -> u32 {
         self.hash(key).place()
+    }
+}
+
+/// A hash, and what follows from it.
+#[derive(Clone, Copy)]
+pub(crate) struct Hashed(pub(crate) u64);
+
+impl Hashed {
+    /// Returns the entry's place within its shard.
+    #[inline]
+    pub(crate) fn place(self) -> u32 {
+        self.0 as u32
     }
 }

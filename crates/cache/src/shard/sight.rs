@@ -1,4 +1,5 @@
-//! A reader's view of a key: a value, or an answer in its place.
+//! A reader's view of a key: whether its entry is alive, by its deadline beside the time and its
+//! tags beside their invalidations; its value, or an answer in its place.
 
 use equivalent::Equivalent;
 use tidewheel_store::{Found, Slot};
@@ -7,10 +8,11 @@ use tidewheel_time::Moment;
 use super::Shard;
 use super::config::earlier;
 use super::flight::Negative;
-use super::hash::Hashed;
-use super::life::{end_at, is_over};
 use super::retry::may_fail;
-use super::rules::Rules;
+use super::rules::{Hashed, Rules};
+use crate::lifetime::Ttl;
+use crate::planted::{Fault, is_planted};
+use crate::removal::RemovalCause;
 
 /// An entry, for one who reads its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,4 +96,124 @@ impl<K, V> Shard<K, V> {
             None => remembered.map(StandIn::Remembered),
         }
     }
+}
+
+impl<K, V> Shard<K, V> {
+    /// Finds a key whose entry readers see.
+    #[inline]
+    pub(crate) fn find_live<Q: Equivalent<K> + ?Sized, S>(
+        &self,
+        rules: &Rules<K, V, S>,
+        hash: Hashed,
+        key: &Q,
+        now: Moment,
+    ) -> Option<Slot> {
+        let slot = self.find(hash, key)?;
+        self.is_live(rules, slot, now).then_some(slot)
+    }
+
+    /// The end of an entry as readers see it; the store keeps it for the grace period longer.
+    #[inline]
+    pub(crate) fn end_of<S>(&self, rules: &Rules<K, V, S>, slot: Slot) -> Option<u64> {
+        end_at(self.store.deadline(slot), self.grace_of(rules, slot))
+    }
+
+    /// Returns how long the store keeps an entry after its end.
+    #[inline]
+    pub(crate) fn grace_of<S>(&self, rules: &Rules<K, V, S>, slot: Slot) -> u64 {
+        if self.store.has_attributes(slot) {
+            rules.config.grace(self.store.grace(slot))
+        } else {
+            rules.config.grace
+        }
+    }
+
+    /// As [`grace_of`](Self::grace_of), of an entry that was looked up for reading.
+    #[inline(always)]
+    pub(crate) fn grace_there<S>(&self, rules: &Rules<K, V, S>, entry: &Found<'_, K, V>) -> u64 {
+        if entry.has_attributes() {
+            rules.config.grace(self.store.grace(entry.slot()))
+        } else {
+            rules.config.grace
+        }
+    }
+
+    /// Returns whether none of an entry's tags was invalidated.
+    #[inline(always)]
+    pub(crate) fn is_valid<S>(&self, rules: &Rules<K, V, S>, entry: &Found<'_, K, V>) -> bool {
+        !entry.has_attributes() || rules.tags.is_current(self.store.label_of(entry.slot()))
+    }
+
+    /// Returns whether readers see an entry: its time is not over, and none of its tags was
+    /// invalidated.
+    #[inline]
+    pub(crate) fn is_live<S>(&self, rules: &Rules<K, V, S>, slot: Slot, now: Moment) -> bool {
+        let store = &self.store;
+        !is_over(self.end_of(rules, slot), now)
+            && (!store.has_attributes(slot) || rules.tags.is_current(store.label_of(slot)))
+    }
+
+    /// Returns the time that an entry has left.
+    pub(crate) fn ttl_of<S>(&self, rules: &Rules<K, V, S>, slot: Slot, now: Moment) -> Ttl {
+        if !self.is_live(rules, slot, now) {
+            return Ttl::Missing;
+        }
+        match self.end_of(rules, slot) {
+            None => Ttl::Forever,
+            Some(end) => Ttl::Left(now.until(end)),
+        }
+    }
+
+    /// Why an entry is not there for readers; `None` when it is. Nothing tells whether its time was
+    /// over before a tag of it was invalidated: then it counts as invalidated.
+    pub(crate) fn dead_by<S>(
+        &self,
+        rules: &Rules<K, V, S>,
+        slot: Slot,
+        now: Moment,
+    ) -> Option<RemovalCause> {
+        if self.is_live(rules, slot, now) {
+            return None;
+        }
+        Some(rules.cause_of(self.store.label_of(slot), RemovalCause::Expired))
+    }
+
+    /// Returns whether a live entry is past its soft deadline.
+    #[inline]
+    pub(crate) fn is_stale(&self, slot: Slot, now: Moment) -> bool {
+        let soft = || self.store.soft(slot).tick();
+        self.store.has_attributes(slot) && is_over(soft(), now) && !is_planted(Fault::Stale)
+    }
+
+    /// Returns whether a live entry's next value should be loaded: it is stale, and no load has
+    /// failed just now.
+    pub(crate) fn is_due(&self, slot: Slot, now: Moment) -> bool {
+        is_over(self.store.soft(slot).due(), now)
+    }
+
+    /// Returns whether an entry, dead or alive, may be served because a load has failed.
+    pub(crate) fn is_kept<S>(&self, rules: &Rules<K, V, S>, slot: Slot, now: Moment) -> bool {
+        let store = &self.store;
+        !is_over(store.deadline(slot), now) && rules.tags.is_current(store.label_of(slot))
+    }
+
+    /// Returns whether a dead entry is served without a load because the last load has just failed.
+    pub(crate) fn is_put_off<S>(&self, rules: &Rules<K, V, S>, slot: Slot, now: Moment) -> bool {
+        let soft = self.store.soft(slot);
+        soft.is_put_off()
+            && soft.due().is_some_and(|tick| now.tick() < tick)
+            && self.is_kept(rules, slot, now)
+    }
+}
+
+/// The end of an entry that the store keeps until `deadline`, as readers see it.
+#[inline]
+pub(crate) fn end_at(deadline: Option<u64>, grace: u64) -> Option<u64> {
+    deadline.map(|deadline| deadline.saturating_sub(grace))
+}
+
+/// Returns whether an end is reached.
+#[inline]
+pub(crate) fn is_over(end: Option<u64>, now: Moment) -> bool {
+    end.is_some_and(|end| now.tick() >= end)
 }

@@ -9,8 +9,7 @@ use tidewheel_time::Moment;
 
 use super::Shard;
 use super::flight::Flight;
-use super::hash::Hashed;
-use super::rules::Rules;
+use super::rules::{Hashed, Rules};
 use super::tags::HeldTags;
 use crate::removal::RemovalCause;
 use crate::stats::Count;

@@ -7,9 +7,8 @@ use super::calls::Says;
 use super::truth::{Answer, Flight as Flying, Negative as Remembered, Phase, Told};
 use super::world::{BACKOFF, World};
 use crate::removal::RemovalCause;
-use crate::shard::claim::{Claim, Claimant};
 use crate::shard::flight::{self, Ending, Flight, Negative, WaitEnd};
-use crate::shard::landing::Landing;
+use crate::shard::loading::{Claim, Claimant, Landing};
 use crate::shard::tags::LentTags;
 
 /// A caller that leads a load.
