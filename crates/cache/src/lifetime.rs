@@ -1,6 +1,5 @@
 //! The lifetime of one entry: what a caller states, and the deadline that follows from it.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -253,16 +252,6 @@ impl From<f64> for Jitter {
     /// [`Jitter::shorten`].
     fn from(fraction: f64) -> Self {
         Self::shorten(fraction)
-    }
-}
-
-/// Bounds of every TTL, after jitter.
-#[derive(Debug, Clone)]
-pub(crate) struct TtlBounds(pub(crate) Range<Duration>);
-
-impl TtlBounds {
-    pub(crate) fn apply(&self, ttl: Duration) -> Duration {
-        ttl.clamp(self.0.start, self.0.end)
     }
 }
 

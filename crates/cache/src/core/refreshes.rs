@@ -32,26 +32,11 @@ pub(crate) struct Job<V> {
     pub(crate) flight: Arc<Flight<V>>,
 }
 
-/// One refresh that runs.
-pub(crate) struct Running<'a>(&'a AtomicUsize);
+/// One of those that a number counts: a refresh that runs, or a place in the queue that is
+/// reserved. Dropped, it is one no longer, also when user code panics.
+pub(crate) struct Counted<'a>(&'a AtomicUsize);
 
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, SeqCst);
-    }
-}
-
-/// A reserved slot of the queue. Dropping it gives the slot back, also when user code panics first.
-pub(crate) struct QueueSlot<'a>(&'a AtomicUsize);
-
-impl QueueSlot<'_> {
-    /// A job in the queue has it from now on.
-    fn pass_on(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for QueueSlot<'_> {
+impl Drop for Counted<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, SeqCst);
     }
@@ -89,9 +74,9 @@ impl<V> Refreshes<V> {
     }
 
     /// Counts one as running, until that is dropped.
-    pub(crate) fn run(&self) -> Running<'_> {
+    pub(crate) fn run(&self) -> Counted<'_> {
         self.running.fetch_add(1, SeqCst);
-        Running(&self.running)
+        Counted(&self.running)
     }
 
     /// Returns whether the queue is full.
@@ -100,27 +85,28 @@ impl<V> Refreshes<V> {
     }
 
     /// Takes a place, for a job that is about to be pushed.
-    pub(crate) fn reserve(&self) -> Option<QueueSlot<'_>> {
+    pub(crate) fn reserve(&self) -> Option<Counted<'_>> {
         let taken = self.taken.fetch_update(SeqCst, SeqCst, |taken| {
             (taken < self.limit).then_some(taken + 1)
         });
-        taken.is_ok().then_some(QueueSlot(&self.taken))
+        taken.is_ok().then_some(Counted(&self.taken))
     }
 
     /// Queues a job in its place; gives it back once the cache is closed.
-    pub(crate) fn push(&self, place: QueueSlot<'_>, job: Job<V>) -> Result<(), Job<V>> {
+    pub(crate) fn push(&self, place: Counted<'_>, job: Job<V>) -> Result<(), Job<V>> {
         let mut state = lock(&self.state);
         if self.stop.load(SeqCst) {
             return Err(job);
         }
         state.queue.push_back(job);
-        place.pass_on();
+        // The job has the place from now on.
+        std::mem::forget(place);
         Ok(())
     }
 
     pub(crate) fn pop(&self) -> Option<Job<V>> {
         let job = lock(&self.state).queue.pop_front()?;
-        drop(QueueSlot(&self.taken));
+        drop(Counted(&self.taken));
         Some(job)
     }
 

@@ -49,13 +49,12 @@ mod pool;
 mod registry;
 pub(crate) mod shared;
 mod shutdown;
-mod step;
+pub(crate) mod step;
 pub(crate) mod sweep;
 #[cfg(feature = "system")]
 mod telling;
 #[cfg(feature = "system")]
 mod thread;
 pub(crate) mod timers;
-pub(crate) mod turns;
 #[cfg(feature = "system")]
 mod worker_threads;

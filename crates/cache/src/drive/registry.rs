@@ -14,8 +14,8 @@ use crate::core::driven::Driven;
 use crate::core::inner::Inner;
 use crate::drive::driving::Driving;
 use crate::drive::group::Group;
+use crate::drive::step::TurnBudget;
 use crate::drive::timers::TaskTimers;
-use crate::drive::turns::TurnBudget;
 use crate::events::waiting::Waiting;
 use crate::sync::{Mutex, lock};
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::core::inner::Inner;
 use crate::drive::registry::DriverRegistry;
 #[cfg(feature = "system")]
-use crate::drive::turns::TurnBudget;
+use crate::drive::step::TurnBudget;
 #[cfg(feature = "system")]
 use crate::drive::worker_threads::WorkerThreads;
 use crate::error::BuildError;

@@ -6,9 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::core::hooks::ListenerHook;
 use crate::core::inner::Inner;
 use crate::core::workers::{Shutdown, Workers};
+use crate::drive::step::TurnBudget;
 #[cfg(feature = "system")]
 use crate::drive::telling::Telling;
-use crate::drive::turns::TurnBudget;
 use crate::events::reentrancy;
 use crate::quiet::forget_quietly;
 use crate::sync::Ordering::SeqCst;

@@ -11,8 +11,8 @@ use crate::core::requests::Requests;
 use crate::core::workers::{WorkerGuard, WorkerKind};
 use crate::drive::driving::Driving;
 use crate::drive::pool::Pool;
+use crate::drive::step::TurnBudget;
 use crate::drive::thread::DrivingThread;
-use crate::drive::turns::TurnBudget;
 use crate::sync::{Mutex, lock};
 
 /// The threads of one driver. They start when a cache joins that needs them.

@@ -1,11 +1,12 @@
 //! Delivers events to the listener: in order for each key, by one thread or task at a time, and
 //! with no lock held.
 
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use super::listener::{Listener, ListenerFuture};
 use super::reentrancy::{self, ListenerGuard, LoaderGuard};
 use super::waiting::{WaiterSlot, Waiting};
 use crate::quiet::forget_quietly;
@@ -14,6 +15,21 @@ use crate::shard::effects::Events;
 use crate::shard::event_room::EventRoom;
 use crate::stats::{Count, Counters};
 use crate::sync::{AtomicBool, Condvar, Mutex, Ordering::SeqCst, lock};
+
+/// An async listener's answer to one event.
+pub(crate) type ListenerFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The listener that the builder was given.
+pub(crate) enum Listener<K, V> {
+    Blocking(Box<dyn Fn(Removal<K, V>) + Send + Sync>),
+    Async(Box<dyn Fn(Removal<K, V>) -> ListenerFuture + Send + Sync>),
+}
+
+impl<K, V> Listener<K, V> {
+    pub(crate) fn is_async(&self) -> bool {
+        matches!(self, Self::Async(_))
+    }
+}
 
 /// The listener, and who is delivering to it.
 pub(crate) struct Delivery<K, V> {

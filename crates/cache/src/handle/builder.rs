@@ -15,9 +15,8 @@ use crate::core::inner::Inner;
 use crate::drive::driver::Driver;
 use crate::drive::shared::SharedDriver;
 use crate::error::BuildError;
-use crate::events::delivery::Delivery;
-use crate::events::listener::{Listener, ListenerFuture};
-use crate::lifetime::{Expiry, Jitter, TtlBounds};
+use crate::events::delivery::{Delivery, Listener, ListenerFuture};
+use crate::lifetime::{Expiry, Jitter};
 use crate::removal::Removal;
 use crate::shard::capacity::Account;
 use crate::shard::config::{Config, GRACE_MAX};
@@ -178,7 +177,7 @@ impl<K, V, S> Builder<K, V, S> {
     /// Bounds of every TTL, applied after jitter.
     #[must_use]
     pub fn ttl_bounds(mut self, shortest: Duration, longest: Duration) -> Self {
-        self.config.bounds = Some(TtlBounds(shortest..longest));
+        self.config.bounds = Some((shortest, longest));
         self
     }
 
@@ -375,8 +374,7 @@ impl<K, V, S> Builder<K, V, S> {
         if self
             .config
             .bounds
-            .as_ref()
-            .is_some_and(|bounds| bounds.0.start > bounds.0.end)
+            .is_some_and(|(shortest, longest)| shortest > longest)
         {
             return out_of_range("ttl_bounds", "the shorter one first");
         }

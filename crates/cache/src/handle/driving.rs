@@ -9,8 +9,8 @@ use super::cache::Cache;
 use crate::drive::driving::Driving;
 use crate::drive::expiry::Progress;
 use crate::drive::group::drive_alone;
+use crate::drive::step::TurnBudget;
 use crate::drive::timers::TaskTimers;
-use crate::drive::turns::TurnBudget;
 use crate::sync::try_lock;
 
 /// # Time, and who drives

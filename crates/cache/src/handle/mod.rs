@@ -4,14 +4,12 @@
 
 pub(crate) mod builder;
 pub(crate) mod cache;
-mod ending;
 mod outages;
 mod owner;
 
 mod many;
 
 mod load;
-mod load_async;
 mod load_many;
 
 pub(crate) mod fetch;
@@ -27,7 +25,6 @@ mod invalidate;
 pub(crate) mod tagged;
 
 mod capacity;
-mod pin;
 mod refreshers;
 
 pub(crate) mod iter;

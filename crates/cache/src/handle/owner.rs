@@ -21,24 +21,16 @@ pub(super) struct Owner<K, V, S> {
     pub(super) rounds: Mutex<Rounds>,
     /// First told to stop, then without a driver.
     _guard: WorkerGuard,
-    /// The driver, unless that is the caller.
+    /// The driver, unless that is the caller; true if it is the cache's own.
     #[cfg_attr(
         not(feature = "system"),
         allow(dead_code, reason = "kept while there is a handle")
     )]
-    driver: Option<(SharedDriver, DriverShare)>,
+    driver: Option<(SharedDriver, bool)>,
 }
 
 /// Joins a cache to a shared driver. The builder's method that takes one names it.
 pub(super) type Join<K, V, S> = fn(&SharedDriver, &Arc<Inner<K, V, S>>) -> Result<(), BuildError>;
-
-/// Tells a driver of the cache's own from one that it shares.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum DriverShare {
-    #[cfg(feature = "system")]
-    Own,
-    Shared,
-}
 
 impl<K, V, S> Owner<K, V, S>
 where
@@ -54,12 +46,12 @@ where
         let guard = WorkerGuard::join(inner, WorkerKind::Handles);
         let driver = match driver {
             #[cfg(feature = "system")]
-            Driver::Thread => Some((SharedDriver::of_one(inner)?, DriverShare::Own)),
+            Driver::Thread => Some((SharedDriver::of_one(inner)?, true)),
             Driver::Shared(shared) => {
                 if let Some(join) = join {
                     join(&shared, inner)?;
                 }
-                Some((shared, DriverShare::Shared))
+                Some((shared, false))
             }
             _ => None,
         };
@@ -75,15 +67,11 @@ where
     fn shut(&self) {
         self.inner.close();
         #[cfg(feature = "system")]
-        if let Some((driver, DriverShare::Own)) = &self.driver {
+        if let Some((driver, true)) = &self.driver {
             if crate::events::reentrancy::is_free() {
                 driver.end();
             }
         }
-    }
-
-    pub(super) async fn close_async(&self) {
-        self.inner.close_async().await;
     }
 }
 

@@ -27,7 +27,7 @@ use crate::core::hooks::RefreshHook;
 #[cfg(feature = "system")]
 use crate::core::hooks::Runs;
 use crate::core::inner::Inner;
-use crate::core::refreshes::{Job, Running};
+use crate::core::refreshes::{Counted, Job};
 #[cfg(feature = "system")]
 use crate::core::workers::{WorkerGuard, WorkerKind};
 use crate::loaded::{Loaded, LoadedKind, Presence};
@@ -269,7 +269,7 @@ struct Refresh<'a, K: Hash + Eq, V, S: BuildHasher> {
 struct Tally<'a, K, V, S> {
     inner: &'a Inner<K, V, S>,
     done: bool,
-    _running: Running<'a>,
+    _running: Counted<'a>,
 }
 
 impl<K, V, S> Drop for Tally<'_, K, V, S> {

@@ -7,7 +7,7 @@ use super::negative::{NEGATIVES_PER_SHARD, NegativeMemory};
 use super::refresher::Refresher;
 use super::retry::{ERROR_BACKOFF, ErrorTtl};
 
-use crate::lifetime::{Expiry, Jitter, Lifetime, TtlBounds, TtlChoice};
+use crate::lifetime::{Expiry, Jitter, Lifetime, TtlChoice};
 use tidewheel_store::TypedStore;
 use tidewheel_time::{Moment, ticks};
 
@@ -27,7 +27,8 @@ pub(crate) struct Config<K, V> {
     pub(crate) expiry: Option<Box<dyn Expiry<K, V>>>,
     pub(crate) weigher: Option<Weigher<K, V>>,
     pub(crate) jitter: Option<Jitter>,
-    pub(crate) bounds: Option<TtlBounds>,
+    /// The shortest and the longest TTL, after jitter.
+    pub(crate) bounds: Option<(Duration, Duration)>,
     /// The fraction of a TTL after which an entry ceases to be fresh.
     pub(crate) refresh_after: Option<f64>,
     /// Ticks that an entry is kept after its end, for the case that its loader fails.
@@ -167,7 +168,8 @@ impl<K, V> Config<K, V> {
     /// Bounds and jitter.
     pub(crate) fn shaped(&self, ttl: Duration, random: u64) -> Duration {
         let ttl = self.jitter.map_or(ttl, |jitter| jitter.apply(ttl, random));
-        self.bounds.as_ref().map_or(ttl, |bounds| bounds.apply(ttl))
+        self.bounds
+            .map_or(ttl, |(shortest, longest)| ttl.clamp(shortest, longest))
     }
 
     /// The deadline of a TTL that begins now: the end of the entry, in ticks.
