@@ -4,13 +4,14 @@
 use std::hash::{BuildHasher, Hash};
 use std::time::Duration;
 
-use tidewheel_store::Attributes;
+use tidewheel_store::{Attributes, Slot};
 use tidewheel_time::Moment;
 
 use crate::cell::ShardCell;
 use crate::core::change::Hold;
 use crate::core::inner::Inner;
 use crate::lifetime::{Lifetime, TtlChoice};
+use crate::shard::Shard;
 use crate::shard::config::{Config, own_grace};
 use crate::shard::rules::Hashed;
 use crate::shard::write::{Latched, Place, Prepared};
@@ -207,6 +208,30 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             tags,
             now,
             fits: self.fits(hash, key, weight),
+        }
+    }
+
+    /// Returns the attributes for a value that lives as long as the one in its place would have.
+    pub(crate) fn as_before(
+        &self,
+        shard: &Shard<K, V>,
+        slot: Slot,
+        weight: u32,
+        fits: bool,
+        now: Moment,
+    ) -> Prepared<'_> {
+        let attributes = Attributes {
+            weight,
+            ..self
+                .rules
+                .config
+                .attributes_after_overwrite(shard.store.attributes(slot), now)
+        };
+        Prepared {
+            attributes,
+            tags: self.rules.tags.hold_again(attributes.label),
+            now,
+            fits,
         }
     }
 

@@ -190,7 +190,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         };
         let entry = shard.store.found(slot);
         let now = self.now();
-        let sight = shard.sight(&self.rules, &entry, until(&entry), now);
+        let sight = shard.sight(&self.rules, slot, until(&entry), now);
         let Sight::Live { is_stale } = sight else {
             drop(shard);
             // What a load stores removes it: who loads must not wait for a listener.

@@ -53,12 +53,10 @@ struct RegistryState {
     over: bool,
 }
 
-/// The queue of new members that wait for one future's next poll. Each has its worker guard
-/// already, so its cache does not end while it waits here, even if the last handle goes.
-struct JoinQueue {
-    /// `None` once the future is no more.
-    joined: Mutex<Option<Vec<Box<dyn Driven>>>>,
-}
+/// The queue of new members that wait for one future's next poll; `None` once the future is no
+/// more. Each has its worker guard already, so its cache does not end while it waits here, even if
+/// the last handle goes.
+struct JoinQueue(Mutex<Option<Vec<Box<dyn Driven>>>>);
 
 /// A future that drives all members, from when it is made until it is dropped.
 pub(crate) struct DriveFuture {
@@ -111,9 +109,7 @@ impl DriverRegistry {
     /// list that is read here, or sees this queue, and not both.
     #[inline]
     pub(crate) fn begin(self: Arc<Self>) -> DriveFuture {
-        let queue = Arc::new(JoinQueue {
-            joined: Mutex::new(Some(Vec::new())),
-        });
+        let queue = Arc::new(JoinQueue(Mutex::new(Some(Vec::new()))));
         let mut state = lock(&self.state);
         state.queues.push(Arc::clone(&queue));
         let members: Vec<_> = state.members.iter().filter_map(Weak::upgrade).collect();
@@ -126,19 +122,13 @@ impl DriverRegistry {
             queue,
         }
     }
-
-    #[inline]
-    fn leave(&self, queue: &Arc<JoinQueue>) {
-        let mut state = lock(&self.state);
-        state.queues.retain(|other| !Arc::ptr_eq(other, queue));
-    }
 }
 
 impl JoinQueue {
     #[inline]
     fn add(&self, member: Arc<dyn Member>) {
         let work = member.work();
-        let mut joined = lock(&self.joined);
+        let mut joined = lock(&self.0);
         let refused = match &mut *joined {
             Some(joined) => {
                 joined.extend(work);
@@ -153,15 +143,8 @@ impl JoinQueue {
 
     #[inline]
     fn joined(&self) -> Vec<Box<dyn Driven>> {
-        let mut joined = lock(&self.joined);
+        let mut joined = lock(&self.0);
         joined.as_mut().map(std::mem::take).unwrap_or_default()
-    }
-
-    /// Ends the work for those who were never driven.
-    #[inline]
-    fn close(&self) {
-        let joined = lock(&self.joined).take();
-        drop(joined);
     }
 }
 
@@ -196,8 +179,14 @@ impl DriveFuture {
 impl Drop for DriveFuture {
     #[inline]
     fn drop(&mut self) {
-        self.registry.leave(&self.queue);
-        self.queue.close();
+        let mut state = lock(&self.registry.state);
+        state
+            .queues
+            .retain(|other| !Arc::ptr_eq(other, &self.queue));
+        drop(state);
+        // The work ends for those who were never driven.
+        let joined = lock(&self.queue.0).take();
+        drop(joined);
     }
 }
 

@@ -178,15 +178,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                     return Err(((key, value), error));
                 }
                 if lifetime.is_none() {
-                    let old = shard.store.attributes(slot);
-                    let attributes = Attributes {
-                        weight: prepared.attributes.weight,
-                        ..inner
-                            .rules
-                            .config
-                            .attributes_after_overwrite(old, prepared.now)
-                    };
-                    prepared.become_as(attributes, inner.rules.tags.hold_again(attributes.label));
+                    let weight = prepared.attributes.weight;
+                    *prepared = inner.as_before(shard, slot, weight, true, now);
                 }
                 Ok((key, value))
             },

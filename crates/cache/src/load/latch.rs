@@ -10,7 +10,6 @@
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
-use tidewheel_store::{Attributes, Slot};
 use tidewheel_time::Moment;
 
 use super::computed::{Computed, sure};
@@ -22,7 +21,6 @@ use crate::shard::Shard;
 use crate::shard::flight::{Flight, Phase};
 use crate::shard::loading::own;
 use crate::shard::rules::Hashed;
-use crate::shard::tags::LentTags;
 use crate::shard::write::Prepared;
 
 /// The decision of a closure of [`Entry::compute`](crate::Entry::compute).
@@ -121,18 +119,43 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             (old, self.rules.tags.lend_any(label))
         };
         let old = Quiet::new(old, &self.counters);
-        let (loaded, is_new) = match change(old.as_ref())? {
+        let loaded = match change(old.as_ref())? {
             Compute::Keep => return Ok(old.into_inner().map_or(Computed::Absent, Computed::Kept)),
-            Compute::Remove => return Ok(self.compute_removal(latched, hash, &key, old)),
-            Compute::Update(value) if old.is_some() => (value.into(), false),
-            Compute::Update(value) => (value.into(), true),
-            Compute::Put(loaded) => (loaded, true),
+            Compute::Remove => return Ok(self.compute_removal(latched, &key, old)),
+            Compute::Update(value) if old.is_some() => {
+                let weight = self.rules.config.weight(&key, &value);
+                let fits = self.fits(hash, &key, weight);
+                let entry = (key.into_inner(), value);
+                return Ok(
+                    self.compute_value(latched, entry, old, |shard, key, _, now| {
+                        let slot = shard.find_live(&self.rules, hash, key, now)?;
+                        Some((self.as_before(shard, slot, weight, fits, now), true))
+                    }),
+                );
+            }
+            Compute::Update(value) => value.into(),
+            Compute::Put(loaded) => loaded,
         };
-        let key = key.into_inner();
-        Ok(match is_new {
-            true => self.compute_value(latched, hash, key, loaded, (put_if, tags), old),
-            false => self.compute_update(latched, hash, key, loaded.value, old),
-        })
+        let Loaded {
+            value, lifetime, ..
+        } = loaded;
+        let prepared = self.prepare(hash, &key, &value, &lifetime);
+        let put_if = old.is_some().then_some(put_if);
+        let entry = (key.into_inner(), value);
+        Ok(
+            self.compute_value(latched, entry, old, |shard, key, cleared, now| {
+                let was_there = shard.find_live(&self.rules, hash, key, now).is_some();
+                let puts = match put_if {
+                    None => true,
+                    // The entry may have been swept since.
+                    Some(PutIf::NotInvalidated) => {
+                        !cleared && !self.rules.tags.are_overtaken(tags.as_ref())
+                    }
+                    Some(PutIf::StillThere) => was_there,
+                };
+                puts.then(|| (Prepared { now, ..prepared }, was_there))
+            }),
+        )
     }
 
     fn latch(&self, hash: Hashed, key: &Arc<K>) -> Latched<'_, K, V, S> {
@@ -164,10 +187,10 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     fn compute_removal(
         &self,
         latched: Latched<'_, K, V, S>,
-        hash: Hashed,
         key: &K,
         old: Quiet<'_, Option<V>>,
     ) -> Computed<V> {
+        let hash = latched.hash;
         let was_there = latched.open(|shard, _, now| {
             shard.forget_negative(hash, |stored| stored == key);
             shard.remove(&self.rules, hash, key, RemovalCause::Removed, now)
@@ -178,105 +201,30 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// `put_if` is for where there was an old value, with these tags.
-    fn compute_value(
-        &self,
+    /// Stores a value, unless `prepare`, under the shard's lock, says that it is not to be; with
+    /// what that says of it, and of whether it replaces another one. `prepare` is told whether the
+    /// shard was emptied meanwhile.
+    fn compute_value<'p>(
+        &'p self,
         latched: Latched<'_, K, V, S>,
-        hash: Hashed,
-        key: Arc<K>,
-        loaded: Loaded<V>,
-        (put_if, tags): (PutIf, Option<LentTags<'_>>),
+        (key, value): (Arc<K>, V),
         old: Quiet<'_, Option<V>>,
+        prepare: impl FnOnce(&Shard<K, V>, &K, bool, Moment) -> Option<(Prepared<'p>, bool)>,
     ) -> Computed<V> {
-        let put_if = old.is_some().then_some(put_if);
-        let Loaded {
-            value, lifetime, ..
-        } = loaded;
+        let hash = latched.hash;
         let result = value.clone();
-        let mut prepared = self.prepare(hash, &key, &value, &lifetime);
         let mut value = Some(value);
         let put = latched.open(|shard, cleared, now| {
-            let was_there = shard.find_live(&self.rules, hash, &*key, now).is_some();
-            let puts = match put_if {
-                None => true,
-                // The entry may have been swept since.
-                Some(PutIf::NotInvalidated) => {
-                    !cleared && !self.rules.tags.are_overtaken(tags.as_ref())
-                }
-                Some(PutIf::StillThere) => was_there,
-            };
-            if !puts {
+            let Some((prepared, was_there)) = prepare(shard, &key, cleared, now) else {
                 return Err(key);
-            }
+            };
             shard.forget_negative(hash, |stored| *stored == *key);
             let (key, new) = own(key, &mut value)?;
-            prepared.now = now;
             let is_stored = shard.put(&self.rules, hash, key, new, &prepared);
             Ok(is_stored.then_some(was_there))
         });
-        self.computed(put, value, result, old)
-    }
-
-    fn compute_update(
-        &self,
-        latched: Latched<'_, K, V, S>,
-        hash: Hashed,
-        key: Arc<K>,
-        value: V,
-        old: Quiet<'_, Option<V>>,
-    ) -> Computed<V> {
-        let result = value.clone();
-        let weight = self.rules.config.weight(&key, &value);
-        let fits = self.fits(hash, &key, weight);
-        let mut value = Some(value);
-        let put = latched.open(|shard, _, now| {
-            let Some(slot) = shard.find_live(&self.rules, hash, &*key, now) else {
-                return Err(key);
-            };
-            let prepared = self.as_before(shard, slot, weight, fits, now);
-            shard.forget_negative(hash, |stored| *stored == *key);
-            let (key, new) = own(key, &mut value)?;
-            let is_stored = shard.put(&self.rules, hash, key, new, &prepared);
-            Ok(is_stored.then_some(true))
-        });
-        self.computed(put, value, result, old)
-    }
-
-    /// Returns the attributes for a value that lives as long as the one in its place would have.
-    pub(super) fn as_before(
-        &self,
-        shard: &Shard<K, V>,
-        slot: Slot,
-        weight: u32,
-        fits: bool,
-        now: Moment,
-    ) -> Prepared<'_> {
-        let attributes = Attributes {
-            weight,
-            ..self
-                .rules
-                .config
-                .attributes_after_overwrite(shard.store.attributes(slot), now)
-        };
-        Prepared {
-            attributes,
-            tags: self.rules.tags.hold_again(attributes.label),
-            now,
-            fits,
-        }
-    }
-
-    /// Returns the result for the caller: `put` tells, if the value was stored, whether it replaced
-    /// another one; `unused` is the value if it was not stored.
-    fn computed(
-        &self,
-        put: Result<Option<bool>, Arc<K>>,
-        unused: Option<V>,
-        result: V,
-        old: Quiet<'_, Option<V>>,
-    ) -> Computed<V> {
         let stored = put.as_ref().ok().copied().flatten();
-        self.counters.discard_pair(put.err(), unused);
+        self.counters.discard_pair(put.err(), value);
         match stored {
             Some(true) => Computed::stored(result, old.into_inner()),
             Some(false) => Computed::Inserted(result),

@@ -6,7 +6,6 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidewheel_store::Attributes;
 #[cfg(feature = "metrics")]
 use tidewheel_time::Moment;
 
@@ -195,15 +194,8 @@ impl<'a, K: Hash + Eq, V, S: BuildHasher> Lead<'a, K, V, S> {
         // This may panic: the key stays for `put_off`.
         let mut prepared = inner.prepare(hash, key, &value, &lifetime);
         if let Some(inherited) = inherited.filter(|_| lifetime.tags.is_empty()) {
-            let tags = inherited.tags();
-            let label = tags.label();
-            prepared.become_as(
-                Attributes {
-                    label,
-                    ..prepared.attributes
-                },
-                tags,
-            );
+            prepared.tags = inherited.tags();
+            prepared.attributes.label = prepared.tags.label();
         }
         let Some(key) = self.key.take() else { return };
         // What is not stored is dropped after the lock is released.

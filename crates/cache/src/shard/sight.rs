@@ -2,7 +2,7 @@
 //! tags beside their invalidations; its value, or an answer in its place.
 
 use equivalent::Equivalent;
-use tidewheel_store::{Found, Slot};
+use tidewheel_store::Slot;
 use tidewheel_time::Moment;
 
 use super::Shard;
@@ -39,18 +39,17 @@ impl<K, V> Shard<K, V> {
     pub(crate) fn sight<S>(
         &self,
         rules: &Rules<K, V, S>,
-        entry: &Found<'_, K, V>,
+        slot: Slot,
         until: Option<u64>,
         now: Moment,
     ) -> Sight {
-        let end = end_at(entry.deadline(), self.grace_there(rules, entry));
-        if !self.is_valid(rules, entry) {
+        if !self.is_valid(rules, slot) {
             return Sight::Invalidated;
         }
-        match is_over(earlier(end, until), now) {
+        match is_over(earlier(self.end_of(rules, slot), until), now) {
             true => Sight::Over,
             false => Sight::Live {
-                is_stale: self.is_stale(entry.slot(), now),
+                is_stale: self.is_stale(slot, now),
             },
         }
     }
@@ -115,7 +114,8 @@ impl<K, V> Shard<K, V> {
     /// The end of an entry as readers see it; the store keeps it for the grace period longer.
     #[inline]
     pub(crate) fn end_of<S>(&self, rules: &Rules<K, V, S>, slot: Slot) -> Option<u64> {
-        end_at(self.store.deadline(slot), self.grace_of(rules, slot))
+        let deadline = self.store.deadline(slot)?;
+        Some(deadline.saturating_sub(self.grace_of(rules, slot)))
     }
 
     /// Returns how long the store keeps an entry after its end.
@@ -128,29 +128,17 @@ impl<K, V> Shard<K, V> {
         }
     }
 
-    /// As [`grace_of`](Self::grace_of), of an entry that was looked up for reading.
-    #[inline(always)]
-    pub(crate) fn grace_there<S>(&self, rules: &Rules<K, V, S>, entry: &Found<'_, K, V>) -> u64 {
-        if entry.has_attributes() {
-            rules.config.grace(self.store.grace(entry.slot()))
-        } else {
-            rules.config.grace
-        }
-    }
-
     /// Returns whether none of an entry's tags was invalidated.
     #[inline(always)]
-    pub(crate) fn is_valid<S>(&self, rules: &Rules<K, V, S>, entry: &Found<'_, K, V>) -> bool {
-        !entry.has_attributes() || rules.tags.is_current(self.store.label_of(entry.slot()))
+    fn is_valid<S>(&self, rules: &Rules<K, V, S>, slot: Slot) -> bool {
+        !self.store.has_attributes(slot) || rules.tags.is_current(self.store.label_of(slot))
     }
 
     /// Returns whether readers see an entry: its time is not over, and none of its tags was
     /// invalidated.
     #[inline]
     pub(crate) fn is_live<S>(&self, rules: &Rules<K, V, S>, slot: Slot, now: Moment) -> bool {
-        let store = &self.store;
-        !is_over(self.end_of(rules, slot), now)
-            && (!store.has_attributes(slot) || rules.tags.is_current(store.label_of(slot)))
+        !is_over(self.end_of(rules, slot), now) && self.is_valid(rules, slot)
     }
 
     /// Returns the time that an entry has left.
@@ -204,12 +192,6 @@ impl<K, V> Shard<K, V> {
             && soft.due().is_some_and(|tick| now.tick() < tick)
             && self.is_kept(rules, slot, now)
     }
-}
-
-/// The end of an entry that the store keeps until `deadline`, as readers see it.
-#[inline]
-pub(crate) fn end_at(deadline: Option<u64>, grace: u64) -> Option<u64> {
-    deadline.map(|deadline| deadline.saturating_sub(grace))
 }
 
 /// Returns whether an end is reached.

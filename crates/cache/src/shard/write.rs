@@ -40,19 +40,12 @@ pub(crate) struct Prepared<'a> {
     pub(crate) fits: bool,
 }
 
-impl<'a> Prepared<'a> {
+impl Prepared<'_> {
     /// Returns whether no reader could get the entry, not even in place of an error.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         let deadline = self.attributes.deadline;
         deadline.is_some_and(|deadline| deadline <= self.now.tick())
-    }
-
-    /// Takes other attributes, tags included.
-    pub(crate) fn become_as(&mut self, attributes: Attributes, tags: HeldTags<'a>) {
-        debug_assert_eq!(attributes.label, tags.label());
-        self.attributes = attributes;
-        self.tags = tags;
     }
 }
 

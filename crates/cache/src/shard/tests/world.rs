@@ -277,11 +277,8 @@ impl<'r> World<'r> {
         let (hash, now) = (self.hash(key), self.now());
         let expected = self.truth.answer(key, true);
         let seen = self.shard.find(hash, &key).map(|slot| {
-            let entry = self.shard.store.found(slot);
-            (
-                *entry.value(),
-                self.shard.sight(self.rules, &entry, None, now),
-            )
+            let sight = self.shard.sight(self.rules, slot, None, now);
+            (*self.shard.store.value(slot), sight)
         });
         if let Some((value, Sight::Live { is_stale })) = seen {
             assert_eq!(expected, Answer::Value { value, is_stale }, "get of {key}");
