@@ -53,18 +53,13 @@ impl Pool {
         wants
     }
 
-    /// Counts one more thread, if one is needed; the caller starts it.
-    pub(crate) fn begin_thread(&self) -> bool {
+    /// Counts one more thread, if one is needed, or as the first one; the caller starts it.
+    pub(crate) fn begin_thread(&self, is_first: bool) -> bool {
         let mut state = lock(&self.state);
-        let begins = state.wants_thread(self.limit);
-        state.threads += usize::from(begins);
-        begins
-    }
-
-    /// The first thread is to be started, unless there is one.
-    pub(crate) fn begin_first(&self) -> bool {
-        let mut state = lock(&self.state);
-        let begins = state.threads == 0;
+        let begins = match is_first {
+            true => state.threads == 0,
+            false => state.wants_thread(self.limit),
+        };
         state.threads += usize::from(begins);
         begins
     }

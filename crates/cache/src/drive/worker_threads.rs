@@ -123,7 +123,7 @@ impl SharedState {
             self.spawn(&mut threads, "events", Box::new(work))?;
             threads.events = true;
         }
-        if refreshes && self.refreshes.begin_first() {
+        if refreshes && self.refreshes.begin_thread(true) {
             self.spawn_refresher(&mut threads, true)?;
         }
         Ok(())
@@ -131,7 +131,7 @@ impl SharedState {
 
     /// Starts threads for refreshes as they are wanted.
     fn start_refreshing(self: &Arc<Self>) {
-        while self.refreshes.begin_thread() {
+        while self.refreshes.begin_thread(false) {
             let mut threads = lock(&self.threads);
             threads.handles.retain(|handle| !handle.is_finished());
             if self.spawn_refresher(&mut threads, false).is_err() {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use equivalent::Equivalent;
 
 use super::cache::Cache;
-use crate::load::{CallerAnswer, never};
+use crate::load::infallible;
 use crate::loaded::Loaded;
 
 /// # Loading many keys at once
@@ -57,7 +57,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         I: IntoIterator<Item = (K, T)>,
         T: Into<Loaded<V>>,
     {
-        infallible(self.inner.load_many(keys, |missing| Ok(load(missing))))
+        let answers = self.inner.load_many(keys, |missing| Ok(load(missing)));
+        answers.into_iter().map(infallible).collect()
     }
 
     /// As [`get_or_load_many`](Self::get_or_load_many), with a loader that may fail. Each missing
@@ -117,7 +118,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
             let loaded = load(missing);
             async { Ok(loaded.await) }
         };
-        infallible(self.inner.load_many_async(keys, load).await)
+        let answers = self.inner.load_many_async(keys, load).await;
+        answers.into_iter().map(infallible).collect()
     }
 
     /// As [`try_get_or_load_many`](Self::try_get_or_load_many), with a closure that returns a
@@ -140,10 +142,4 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     {
         self.inner.load_many_async(keys, load).await
     }
-}
-
-/// The answers of loaders that do not fail.
-fn infallible<V>(answers: Vec<CallerAnswer<V, std::convert::Infallible>>) -> Vec<Option<V>> {
-    let answer = |answer: CallerAnswer<V, _>| answer.unwrap_or_else(|error| never(&error));
-    answers.into_iter().map(answer).collect()
 }

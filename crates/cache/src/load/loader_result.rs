@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use super::{CallerAnswer, LoaderAnswer, never};
+use super::{CallerAnswer, LoaderAnswer, infallible};
 use crate::loaded::{Loaded, Presence};
 use crate::shard::flight::Negative;
 use crate::shard::refresher::Refreshed;
@@ -46,95 +46,56 @@ pub trait LoaderResult<V>: LoaderShape {
 #[expect(unnameable_types, reason = "a seal")]
 pub trait LoaderShape {}
 
-impl<V> LoaderShape for Loaded<V> {}
-impl<V> LoaderShape for Option<Loaded<V>> {}
-impl<V, E> LoaderShape for Result<Loaded<V>, E> {}
-impl<V, E> LoaderShape for Result<Option<Loaded<V>>, E> {}
-impl<V> LoaderShape for Presence<V> {}
-impl<V, E> LoaderShape for Result<Presence<V>, E> {}
+/// One row for each type that a loader, and so a refresher, may return: the caller's answer, the
+/// loader's error, whether an absence is an answer, and how both are made.
+macro_rules! loader_results {
+    ($([$($generics:tt)+] $result:ty: $answer:ty, $error:ty, $absent:literal, $into:expr, $caller:expr;)+) => {$(
+        impl<$($generics)+> LoaderShape for $result {}
 
-impl<V> LoaderResult<V> for Loaded<V> {
-    type Answer = V;
-    type Error = Infallible;
-    const MAY_BE_ABSENT: bool = false;
+        impl<$($generics)+> LoaderResult<V> for $result {
+            type Answer = $answer;
+            type Error = $error;
+            const MAY_BE_ABSENT: bool = $absent;
 
-    fn into_answer(self) -> LoaderAnswer<V, Infallible> {
-        Ok(self.into())
-    }
+            fn into_answer(self) -> LoaderAnswer<V, $error> {
+                $into(self)
+            }
 
-    fn answer(answer: CallerAnswer<V, Infallible>) -> V {
-        present(answer.unwrap_or_else(|error| never(&error)))
-    }
+            fn answer(answer: CallerAnswer<V, $error>) -> $answer {
+                $caller(answer)
+            }
+        }
+
+        impl<$($generics)+> RefresherResult<V> for $result {
+            type Error = $error;
+
+            fn into_answer(self) -> LoaderAnswer<V, $error> {
+                $into(self)
+            }
+        }
+    )+};
 }
 
-impl<V> LoaderResult<V> for Option<Loaded<V>> {
-    type Answer = Option<V>;
-    type Error = Infallible;
-    const MAY_BE_ABSENT: bool = true;
-
-    fn into_answer(self) -> LoaderAnswer<V, Infallible> {
-        Ok(self.into())
-    }
-
-    fn answer(answer: CallerAnswer<V, Infallible>) -> Option<V> {
-        answer.unwrap_or_else(|error| never(&error))
-    }
+loader_results! {
+    [V] Loaded<V>: V, Infallible, false, cannot_fail, |answer| present(infallible(answer));
+    [V] Option<Loaded<V>>: Option<V>, Infallible, true, cannot_fail, infallible;
+    [V] Presence<V>: Option<V>, Infallible, true, cannot_fail, infallible;
+    [V, E: Send + Sync + 'static] Result<Loaded<V>, E>:
+        Result<V, Arc<E>>, E, false, can_fail, |answer: CallerAnswer<V, E>| answer.map(present);
+    [V, E: Send + Sync + 'static] Result<Option<Loaded<V>>, E>:
+        CallerAnswer<V, E>, E, true, can_fail, std::convert::identity;
+    [V, E: Send + Sync + 'static] Result<Presence<V>, E>:
+        CallerAnswer<V, E>, E, true, can_fail, std::convert::identity;
 }
 
-impl<V> LoaderResult<V> for Presence<V> {
-    type Answer = Option<V>;
-    type Error = Infallible;
-    const MAY_BE_ABSENT: bool = true;
-
-    fn into_answer(self) -> LoaderAnswer<V, Infallible> {
-        Ok(self)
-    }
-
-    fn answer(answer: CallerAnswer<V, Infallible>) -> Option<V> {
-        answer.unwrap_or_else(|error| never(&error))
-    }
+/// The answer of a loader that cannot fail.
+fn cannot_fail<V, E>(answer: impl Into<Presence<V>>) -> LoaderAnswer<V, E> {
+    Ok(answer.into())
 }
 
-impl<V, E: Send + Sync + 'static> LoaderResult<V> for Result<Loaded<V>, E> {
-    type Answer = Result<V, Arc<E>>;
-    type Error = E;
-    const MAY_BE_ABSENT: bool = false;
-
-    fn into_answer(self) -> LoaderAnswer<V, E> {
-        self.map(Into::into)
-    }
-
-    fn answer(answer: CallerAnswer<V, E>) -> Result<V, Arc<E>> {
-        answer.map(present)
-    }
-}
-
-impl<V, E: Send + Sync + 'static> LoaderResult<V> for Result<Option<Loaded<V>>, E> {
-    type Answer = CallerAnswer<V, E>;
-    type Error = E;
-    const MAY_BE_ABSENT: bool = true;
-
-    fn into_answer(self) -> LoaderAnswer<V, E> {
-        self.map(Into::into)
-    }
-
-    fn answer(answer: CallerAnswer<V, E>) -> CallerAnswer<V, E> {
-        answer
-    }
-}
-
-impl<V, E: Send + Sync + 'static> LoaderResult<V> for Result<Presence<V>, E> {
-    type Answer = CallerAnswer<V, E>;
-    type Error = E;
-    const MAY_BE_ABSENT: bool = true;
-
-    fn into_answer(self) -> Self {
-        self
-    }
-
-    fn answer(answer: CallerAnswer<V, E>) -> CallerAnswer<V, E> {
-        answer
-    }
+/// The answer of a loader that can.
+fn can_fail<V, E>(answer: Result<impl Into<Presence<V>>, E>) -> LoaderAnswer<V, E> {
+    answer.map(Into::into)
 }
 
 /// The value of a load whose loader knows no absence.
@@ -188,28 +149,6 @@ impl<V, E: Send + Sync + 'static> RefresherResult<V> for Result<Option<V>, E> {
     fn into_answer(self) -> LoaderAnswer<V, E> {
         Ok(self?.map(Loaded::from).into())
     }
-}
-
-/// A refresher may return all that a loader may.
-macro_rules! as_of_a_loader {
-    ($([$($generics:tt)+] $result:ty;)+) => {$(
-        impl<$($generics)+> RefresherResult<V> for $result {
-            type Error = <Self as LoaderResult<V>>::Error;
-
-            fn into_answer(self) -> LoaderAnswer<V, Self::Error> {
-                LoaderResult::into_answer(self)
-            }
-        }
-    )+};
-}
-
-as_of_a_loader! {
-    [V] Loaded<V>;
-    [V] Option<Loaded<V>>;
-    [V] Presence<V>;
-    [V, E: Send + Sync + 'static] Result<Loaded<V>, E>;
-    [V, E: Send + Sync + 'static] Result<Option<Loaded<V>>, E>;
-    [V, E: Send + Sync + 'static] Result<Presence<V>, E>;
 }
 
 /// Converts a refresher's result for the core.

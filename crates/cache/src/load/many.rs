@@ -41,14 +41,10 @@ struct Missing<'a, 'q, K: Hash + Eq, V, S: BuildHasher, Q: ?Sized> {
     request: Request<'a, K>,
     /// The positions at which the key was asked for.
     places: Vec<usize>,
-    state: KeyState<'a, K, V, S>,
-}
-
-enum KeyState<'a, K: Hash + Eq, V, S: BuildHasher> {
-    /// Answered, or not yet claimed.
-    Idle,
-    Leads(Lead<'a, K, V, S>),
-    Waits(Wait<'a, K, V, S>),
+    /// If this caller loads it.
+    lead: Option<Lead<'a, K, V, S>>,
+    /// If another caller does.
+    wait: Option<Wait<'a, K, V, S>>,
 }
 
 impl<'a, 'q, K, V, S, E, Q> Many<'a, 'q, K, V, S, E, Q>
@@ -101,7 +97,8 @@ where
             sought: key,
             request,
             places: vec![place],
-            state: KeyState::Idle,
+            lead: None,
+            wait: None,
         });
     }
 
@@ -110,10 +107,9 @@ where
         let missing = &mut self.missing[at];
         match self.inner.continue_load(&mut missing.request, waited) {
             NextStep::Answer(found) => self.answer(at, found.value),
-            NextStep::Lead(lead) => missing.state = KeyState::Leads(lead),
+            NextStep::Lead(lead) => missing.lead = Some(lead),
             NextStep::Wait(flight) => {
-                let wait = Wait::new(self.inner, missing.request.hash, flight);
-                missing.state = KeyState::Waits(wait);
+                missing.wait = Some(Wait::new(self.inner, missing.request.hash, flight));
             }
         }
     }
@@ -131,24 +127,17 @@ where
 
     /// The keys that the loader is to be called for.
     pub(super) fn keys_to_load(&self) -> Vec<K> {
-        self.led()
-            .map(|missing| missing.sought.to_owned())
-            .collect()
+        let led = self.missing.iter().filter(|missing| missing.lead.is_some());
+        led.map(|missing| missing.sought.to_owned()).collect()
     }
 
     /// The loads that these are.
     pub(super) fn flights(&self) -> Vec<Arc<Flight<V>>> {
-        let flights = self.led().filter_map(|missing| match &missing.state {
-            KeyState::Leads(lead) => Some(Arc::clone(&lead.flight)),
-            _ => None,
-        });
-        flights.collect()
-    }
-
-    fn led(&self) -> impl Iterator<Item = &Missing<'a, 'q, K, V, S, Q>> {
-        let leads =
-            |missing: &&Missing<'_, '_, _, _, _, _>| matches!(missing.state, KeyState::Leads(_));
-        self.missing.iter().filter(leads)
+        let leads = self
+            .missing
+            .iter()
+            .filter_map(|missing| missing.lead.as_ref());
+        leads.map(|lead| Arc::clone(&lead.flight)).collect()
     }
 
     /// Ends the loads with what the loader says, or with its panic. The values that came before the
@@ -192,7 +181,7 @@ where
         let hash = self.inner.hash(&key);
         let is = |at: &&usize| self.missing[**at].sought.equivalent(&key);
         let found = self.table.find(hash.0, is).copied();
-        match found.and_then(|at| Some((at, self.missing[at].take_lead()?))) {
+        match found.and_then(|at| Some((at, self.missing[at].lead.take()?))) {
             Some((at, lead)) => self.answer(at, lead.finish::<E>(Ok(loaded.into()), None).value),
             None => self.inner.counters.discard(loaded),
         }
@@ -202,7 +191,7 @@ where
     /// Ends the loads for which the loader has given no value.
     fn end_rest(&mut self, answer: impl Fn() -> LoaderAnswer<V, Arc<E>>) {
         for at in 0..self.missing.len() {
-            if let Some(lead) = self.missing[at].take_lead() {
+            if let Some(lead) = self.missing[at].lead.take() {
                 self.answer(at, lead.finish(answer(), None).value);
             }
         }
@@ -211,7 +200,7 @@ where
     /// The loader has panicked: others load.
     fn give_up(&mut self) {
         for missing in &mut self.missing {
-            if let Some(lead) = missing.take_lead() {
+            if let Some(lead) = missing.lead.take() {
                 lead.give_up();
             }
         }
@@ -220,17 +209,17 @@ where
     /// The next load to wait for, with its number.
     pub(super) fn next_wait(&mut self) -> Option<(usize, Wait<'a, K, V, S>)> {
         let mut missing = self.missing.iter_mut().enumerate();
-        missing.find_map(|(at, missing)| Some((at, missing.take_wait()?)))
+        missing.find_map(|(at, missing)| Some((at, missing.wait.take()?)))
     }
 
     /// A load that was waited for is over, and perhaps others with it.
     pub(super) fn waited(&mut self, at: usize, waited: Waited<V>) {
         self.go_on(at, Some(waited));
         for at in 0..self.missing.len() {
-            if let Some(wait) = self.missing[at].take_wait() {
+            if let Some(wait) = self.missing[at].wait.take() {
                 match wait.try_end() {
                     Ok(waited) => self.go_on(at, Some(waited)),
-                    Err(wait) => self.missing[at].state = KeyState::Waits(wait),
+                    Err(wait) => self.missing[at].wait = Some(wait),
                 }
             }
         }
@@ -241,28 +230,6 @@ where
         let answers = std::mem::take(&mut self.answers);
         let answer = |answer: Option<_>| answer.expect("all have been answered");
         answers.into_iter().map(answer).collect()
-    }
-}
-
-impl<'a, K: Hash + Eq, V, S: BuildHasher, Q: ?Sized> Missing<'a, '_, K, V, S, Q> {
-    fn take_lead(&mut self) -> Option<Lead<'a, K, V, S>> {
-        match std::mem::replace(&mut self.state, KeyState::Idle) {
-            KeyState::Leads(lead) => Some(lead),
-            other => {
-                self.state = other;
-                None
-            }
-        }
-    }
-
-    fn take_wait(&mut self) -> Option<Wait<'a, K, V, S>> {
-        match std::mem::replace(&mut self.state, KeyState::Idle) {
-            KeyState::Waits(wait) => Some(wait),
-            other => {
-                self.state = other;
-                None
-            }
-        }
     }
 }
 

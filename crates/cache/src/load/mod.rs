@@ -34,7 +34,7 @@ pub(crate) type Found<V, E> = Fetched<CallerAnswer<V, E>, E>;
 /// A loader's answer.
 pub(crate) type LoaderAnswer<V, E> = Result<Presence<V>, E>;
 
-/// The error of a loader that has none.
-pub(crate) fn never<T>(error: &Infallible) -> T {
-    match *error {}
+/// The answer of a loader that cannot fail.
+pub(crate) fn infallible<V>(answer: CallerAnswer<V, Infallible>) -> Option<V> {
+    answer.unwrap_or_else(|error| match *error {})
 }

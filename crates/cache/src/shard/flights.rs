@@ -22,16 +22,11 @@ pub(crate) struct Flights<K, V> {
     table: ByHash<Entry<K, V>>,
 }
 
-struct Entry<K, V> {
-    key: Arc<K>,
+/// An entry of the table.
+pub(crate) struct Entry<K, V> {
+    pub(crate) key: Arc<K>,
     flight: Arc<Flight<V>>,
     /// True if the shard was emptied while the flight was in progress.
-    cleared: bool,
-}
-
-/// An entry of the table that was taken out.
-pub(crate) struct Ended<K> {
-    pub(crate) key: Arc<K>,
     pub(crate) cleared: bool,
 }
 
@@ -93,15 +88,11 @@ impl<K, V> Flights<K, V> {
     }
 
     /// Takes a flight out; `None` when it was superseded.
-    pub(crate) fn remove(&mut self, hash: u64, flight: &Arc<Flight<V>>) -> Option<Ended<K>> {
-        let entry = self
-            .table
-            .take(hash, |entry| Arc::ptr_eq(&entry.flight, flight))?;
+    pub(crate) fn remove(&mut self, hash: u64, flight: &Arc<Flight<V>>) -> Option<Entry<K, V>> {
+        let is = |entry: &Entry<K, V>| Arc::ptr_eq(&entry.flight, flight);
+        let entry = self.table.take(hash, is)?;
         self.shrink();
-        Some(Ended {
-            key: entry.key,
-            cleared: entry.cleared,
-        })
+        Some(entry)
     }
 
     /// A writer is about to change the key. If a latch is there, returns it: the writer must wait
@@ -123,10 +114,11 @@ impl<K, V> Flights<K, V> {
 
     /// Supersedes every load, and tells every latch, that the shard is emptied.
     pub(crate) fn clear(&mut self, keys: &mut Vec<Arc<K>>) {
-        self.table.take_all(
-            |entry| !entry.flight.is_latch || entry.mark_cleared(),
-            |entry| keys.push(entry.key),
-        );
+        let leaves = |entry: &mut Entry<K, V>| {
+            entry.cleared = true;
+            !entry.flight.is_latch
+        };
+        self.table.take_all(leaves, |entry| keys.push(entry.key));
         self.shrink();
     }
 
@@ -153,14 +145,6 @@ impl<K, V> Flights<K, V> {
         if self.table.is_empty() && self.table.capacity() > TABLE_KEPT {
             self.table = ByHash::new();
         }
-    }
-}
-
-impl<K, V> Entry<K, V> {
-    /// Notes that the shard was emptied; `false`: the latch stays.
-    fn mark_cleared(&mut self) -> bool {
-        self.cleared = true;
-        false
     }
 }
 
