@@ -250,7 +250,7 @@
 //! - `shard/`: all rules, without a clock, a lock or a thread: what a reader sees (`sight`), who
 //!   loads and how that ends (`loading`), storing, leaving, room. `shard/tags/`
 //!   invalidates by name in O(1). `shard/tests/` compares a shard alone with a naive model, and
-//!   finds the faults of `planted.rs`. `cell.rs` is a shard behind its lock.
+//!   finds the faults of `planted.rs`.
 //! - `lifetime.rs`, `loaded.rs`, `time.rs`, `sync.rs`, `stats.rs`, `error.rs`: the ground.
 //!
 //! Invariants:
@@ -287,7 +287,6 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod cell;
 mod core;
 mod drive;
 mod error;

@@ -17,7 +17,7 @@ use std::sync::{Arc, Weak};
 use tidewheel_store::Slot;
 use tidewheel_time::Moment;
 
-use crate::cell::ShardCell;
+use crate::core::cell::ShardCell;
 #[cfg(feature = "system")]
 use crate::core::driven::Driven;
 use crate::core::inner::Inner;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tidewheel_time::{Moment, NEVER, TICK_NANOS};
 
-use crate::cell::ShardCell;
+use crate::core::cell::ShardCell;
 use crate::core::hooks::Hooks;
 use crate::core::refreshes::Refreshes;
 use crate::core::requests::Requests;
@@ -139,7 +139,7 @@ impl<K, V, S> Inner<K, V, S> {
 }
 
 /// The time, for readers and for callers who hold no shard. A change of a shard gets it from [its
-/// hold](crate::core::change), and a driver from [its step](crate::drive::step).
+/// hold](crate::core::cell::Hold), and a driver from [its step](crate::drive::step).
 impl<K, V, S> Inner<K, V, S> {
     /// The time at which a call begins that holds no shard.
     pub(crate) fn now(&self) -> Moment {

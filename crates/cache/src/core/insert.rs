@@ -7,8 +7,8 @@ use std::time::Duration;
 use tidewheel_store::{Attributes, Slot};
 use tidewheel_time::Moment;
 
-use crate::cell::ShardCell;
-use crate::core::change::Hold;
+use crate::core::cell::Hold;
+use crate::core::cell::ShardCell;
 use crate::core::inner::Inner;
 use crate::lifetime::{Lifetime, TtlChoice};
 use crate::shard::Shard;

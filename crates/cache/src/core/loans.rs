@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, Hash};
 
-use crate::cell::ShardCell;
+use crate::core::cell::ShardCell;
 use crate::core::inner::Inner;
 use crate::shard::rules::Hashed;
 

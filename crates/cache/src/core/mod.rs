@@ -64,7 +64,7 @@
 //! all, then for the slots', and then read or store one after the other, with one reading of the
 //! clock.
 
-pub(crate) mod change;
+pub(crate) mod cell;
 mod deliver;
 pub(crate) mod driven;
 pub(crate) mod hooks;

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hash};
 use equivalent::Equivalent;
 use tidewheel_store::{FirstLook, Found, Lens, OptimisticRead, Slot};
 
-use crate::cell::ShardCell;
+use crate::core::cell::ShardCell;
 use crate::core::inner::Inner;
 use crate::shard::Shard;
 use crate::shard::rules::Hashed;

@@ -5,7 +5,7 @@ use std::mem::needs_drop;
 
 use tidewheel_time::NEVER;
 
-use crate::cell::ShardCell;
+use crate::core::cell::ShardCell;
 use crate::core::inner::Inner;
 use crate::removal::RemovalCause;
 use crate::shard::effects::RECORDS_PER_HOLD;

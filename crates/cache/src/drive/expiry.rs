@@ -7,7 +7,7 @@ use std::time::Duration;
 use tidewheel_time::Moment;
 use tidewheel_timer::SPLIT_PER_TICK;
 
-use crate::cell::ShardCell;
+use crate::core::cell::ShardCell;
 use crate::core::inner::Inner;
 use crate::shard::effects::RECORDS_PER_HOLD;
 use crate::sync::Ordering::Relaxed;

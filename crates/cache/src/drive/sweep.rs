@@ -11,7 +11,7 @@
 
 use std::hash::{BuildHasher, Hash};
 
-use crate::cell::ShardCell;
+use crate::core::cell::ShardCell;
 use crate::core::hooks::SweepHook;
 use crate::core::inner::Inner;
 use crate::core::sweeps::Sweep;

@@ -11,7 +11,7 @@ use tidewheel_time::{DefaultHashBuilder, Moment};
 
 use super::builder::Builder;
 use super::owner::{Join, Owner};
-use crate::cell::ShardCell;
+use crate::core::cell::ShardCell;
 use crate::core::inner::Inner;
 use crate::core::read::Purpose;
 use crate::drive::driver::Driver;

@@ -7,7 +7,7 @@ use tidewheel_store::{Slot, TypedStore};
 use tidewheel_time::Moment;
 
 use super::cache::Cache;
-use crate::cell::ShardCell;
+use crate::core::cell::ShardCell;
 use crate::core::hooks::SweepHook;
 use crate::core::inner::Inner;
 use crate::removal::RemovalCause;

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hash};
 use equivalent::Equivalent;
 
 use super::cache::Cache;
-use crate::cell::ShardCell;
+use crate::core::cell::ShardCell;
 use crate::core::inner::Inner;
 use crate::core::read::Purpose;
 use crate::lifetime::Lifetime;

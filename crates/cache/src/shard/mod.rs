@@ -2,7 +2,7 @@
 //!
 //! State in, effects out: each call is told what time it is, and by which [`Rules`](rules::Rules)
 //! to act. What it leaves to do (events, garbage, an earlier deadline, wishes to other shards)
-//! stays in the shard until its [cell](crate::cell) has released the lock.
+//! stays in the shard until its [cell](crate::core::cell) has released the lock.
 
 pub(crate) mod by_hash;
 pub(crate) mod capacity;
