@@ -314,10 +314,9 @@ pub use handle::cas::{CompareError, Version};
 pub use handle::entry::{Entry, EntryUpdate};
 pub use handle::fetch::Fetch;
 pub use handle::forecast::Forecast;
-pub use handle::iter::{Entries, Iter, Keys};
+pub use handle::iter::{Entries, Iter, Keys, TaggedEntries};
 #[cfg(feature = "serde")]
 pub use handle::snapshot::{RestoreError, Snapshot};
-pub use handle::tagged::TaggedEntries;
 pub use lifetime::{Condition, Expiry, Jitter, Lifetime, Ttl};
 pub use load::computed::Computed;
 pub use load::fetched::{Fetched, Outcome};

@@ -139,20 +139,53 @@ impl<T> DerefMut for WriteGuard<'_, T> {
     }
 }
 
-/// Caches of which one thread may hold a shard at the same time, each from within a closure of the
-/// one before.
+/// Caches that one thread may be in at the same time, each within user code of the one before.
 const NESTED_MAX: usize = 8;
 
-/// The caches of which this thread holds a shard.
-struct HeldShards {
+/// The caches that a thread is in.
+pub(crate) struct NestedCaches {
     caches: [Cell<usize>; NESTED_MAX],
     depth: Cell<usize>,
 }
 
+impl NestedCaches {
+    pub(crate) const fn new() -> Self {
+        Self {
+            caches: [const { Cell::new(0) }; NESTED_MAX],
+            depth: Cell::new(0),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn depth(&self) -> usize {
+        self.depth.get()
+    }
+
+    /// Returns whether the thread may enter a cache: it is not in this one, nor in too many.
+    pub(crate) fn has_room_for(&self, cache: usize) -> bool {
+        let depth = self.depth();
+        depth < NESTED_MAX
+            && self.caches[..depth]
+                .iter()
+                .all(|other| other.get() != cache)
+    }
+
+    #[inline]
+    pub(crate) fn enter(&self, cache: usize) {
+        let depth = self.depth();
+        self.caches[depth].set(cache);
+        self.depth.set(depth + 1);
+    }
+
+    #[inline]
+    pub(crate) fn leave(&self) {
+        self.depth.set(self.depth() - 1);
+    }
+}
+
 thread_local! {
-    static HELD: HeldShards = const {
-        HeldShards { caches: [const { Cell::new(0) }; NESTED_MAX], depth: Cell::new(0) }
-    };
+    /// The caches of which this thread holds a shard.
+    static HELD: NestedCaches = const { NestedCaches::new() };
 }
 
 /// Notes that this thread holds a shard of a cache.
@@ -162,40 +195,35 @@ impl HoldNote {
     #[inline]
     fn enter(cache: usize) -> Self {
         HELD.with(|held| {
-            if held.depth.get() > 0 {
-                return held.enter_nested(cache);
+            if held.depth() > 0 {
+                return Self::enter_nested(held, cache);
             }
             held.caches[0].set(cache);
             held.depth.set(1);
         });
         Self
     }
-}
 
-impl HeldShards {
     /// Within a closure that runs under another cache's lock.
     #[cold]
-    fn enter_nested(&self, cache: usize) {
-        let depth = self.depth.get();
-        let held = &self.caches[..depth];
+    fn enter_nested(held: &NestedCaches, cache: usize) {
         assert!(
-            held.len() < NESTED_MAX && held.iter().all(|held| held.get() != cache),
+            held.has_room_for(cache),
             "a cache was called from within its own Hash, Eq, Clone or view"
         );
-        self.caches[depth].set(cache);
-        self.depth.set(depth + 1);
+        held.enter(cache);
     }
 }
 
 /// Returns whether this thread holds a shard of any cache: then it runs user code under that
 /// shard's lock.
 pub(crate) fn holds_a_shard() -> bool {
-    HELD.with(|held| held.depth.get() > 0)
+    HELD.with(|held| held.depth() > 0)
 }
 
 impl Drop for HoldNote {
     #[inline]
     fn drop(&mut self) {
-        HELD.with(|held| held.depth.set(held.depth.get() - 1));
+        HELD.with(NestedCaches::leave);
     }
 }

@@ -90,7 +90,6 @@ impl<K, V, S> Inner<K, V, S> {
         std::ptr::from_ref(self) as usize
     }
 
-    /// The number of a key's shard.
     #[inline]
     pub(crate) fn number(&self, hash: Hashed) -> usize {
         // In two steps: with one shard the shift is by all 64 bits.
@@ -179,7 +178,6 @@ impl<K, V, S> Inner<K, V, S> {
         next.filter(|next| *next != NEVER)
     }
 
-    /// Returns the time until a tick.
     pub(crate) fn until(&self, tick: u64) -> Duration {
         self.time.now().until(tick)
     }

@@ -7,7 +7,6 @@ use crate::shard::flight::Flight;
 use crate::shard::rules::Hashed;
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering::Relaxed, Ordering::SeqCst, lock};
 
-/// The queue of refreshes.
 pub(crate) struct Refreshes<V> {
     state: Mutex<RefreshState<V>>,
     /// Places that are taken: those in the queue, and those about to be.
@@ -58,17 +57,14 @@ impl<V> Refreshes<V> {
         }
     }
 
-    /// Returns the number of refreshes that may run at a time.
     pub(crate) fn parallel(&self) -> usize {
         self.parallel
     }
 
-    /// Returns the number of refreshes that wait.
     pub(crate) fn waiting(&self) -> usize {
         self.taken.load(Relaxed)
     }
 
-    /// Returns the number of refreshes that run now.
     pub(crate) fn running(&self) -> usize {
         self.running.load(Relaxed)
     }
@@ -79,7 +75,6 @@ impl<V> Refreshes<V> {
         Counted(&self.running)
     }
 
-    /// Returns whether the queue is full.
     pub(crate) fn is_full(&self) -> bool {
         self.taken.load(Relaxed) >= self.limit
     }

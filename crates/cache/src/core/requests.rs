@@ -19,7 +19,6 @@ pub(crate) struct Requests {
     pub(crate) alarm: Arc<Alarm>,
     pub(crate) election: DriverElection,
     pub(crate) tidy: AtomicBool,
-    /// The sweeps of invalidated entries.
     pub(crate) sweeps: Sweeps,
     /// True if the shards have been emptied for good.
     pub(crate) emptied: AtomicBool,

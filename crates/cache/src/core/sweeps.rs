@@ -5,7 +5,6 @@
 
 use crate::sync::{AtomicBool, Mutex, Ordering::SeqCst, lock};
 
-/// The sweeps of one cache.
 #[derive(Default)]
 pub(crate) struct Sweeps {
     /// True if a sweep was requested and has not begun.

@@ -24,7 +24,6 @@ pub(crate) trait Shutdown: Send + Sync {
     fn finish(&self);
 }
 
-/// The kinds of workers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkerKind {
     /// All handles, which count as one worker.

@@ -63,7 +63,6 @@ impl Driver {
         }
     }
 
-    /// Returns whether this driver needs threads.
     #[cfg(not(feature = "system"))]
     pub(crate) fn has_threads(&self) -> bool {
         matches!(self, Self::Thread)

@@ -15,30 +15,12 @@
 
 use std::cell::{Cell, RefCell};
 
-use crate::sync::{holds_a_shard, thread_local};
-
-/// The depth to which deliveries of one thread may nest, each in a listener of the one before.
-/// Deeper in, events wait.
-const NESTED_MAX: usize = 8;
-
-#[derive(Clone, Copy)]
-struct Listeners {
-    caches: [usize; NESTED_MAX],
-    depth: usize,
-}
-
-impl Listeners {
-    /// Returns whether this thread may deliver this cache's events too.
-    fn has_room_for(&self, cache: usize) -> bool {
-        self.depth < NESTED_MAX && !self.caches[..self.depth].contains(&cache)
-    }
-}
+use crate::sync::{NestedCaches, holds_a_shard, thread_local};
 
 thread_local! {
-    /// The caches whose events this thread is delivering.
-    static LISTENERS: Cell<Listeners> = const {
-        Cell::new(Listeners { caches: [0; NESTED_MAX], depth: 0 })
-    };
+    /// The caches whose events this thread is delivering, each in a listener of the one before.
+    /// Where there are too many, events wait.
+    static LISTENERS: NestedCaches = const { NestedCaches::new() };
 
     /// True if this thread works for caches.
     static WORKS: Cell<bool> = const { Cell::new(false) };
@@ -54,30 +36,22 @@ impl ListenerGuard {
     /// `None` when it does already.
     pub(crate) fn enter(cache: usize) -> Option<Self> {
         LISTENERS.with(|listeners| {
-            let mut now = listeners.get();
-            if !now.has_room_for(cache) {
-                return None;
-            }
-            now.caches[now.depth] = cache;
-            now.depth += 1;
-            listeners.set(now);
-            Some(Self)
+            listeners.has_room_for(cache).then(|| {
+                listeners.enter(cache);
+                Self
+            })
         })
     }
 
     /// Returns whether this thread runs the listener of another cache.
     fn is_nested() -> bool {
-        LISTENERS.with(|listeners| listeners.get().depth > 1)
+        LISTENERS.with(NestedCaches::depth) > 1
     }
 }
 
 impl Drop for ListenerGuard {
     fn drop(&mut self) {
-        LISTENERS.with(|listeners| {
-            let mut now = listeners.get();
-            now.depth -= 1;
-            listeners.set(now);
-        });
+        LISTENERS.with(NestedCaches::leave);
     }
 }
 
@@ -130,13 +104,13 @@ pub(crate) fn may_wait() -> bool {
 
 /// Returns whether this thread may call a cache's listener.
 pub(crate) fn may_tell(cache: usize) -> bool {
-    !LoaderGuard::is_in(cache) && LISTENERS.with(|listeners| listeners.get().has_room_for(cache))
+    !LoaderGuard::is_in(cache) && LISTENERS.with(|listeners| listeners.has_room_for(cache))
 }
 
 /// Returns whether no other thread can be waiting for this one: it runs no user code, and is no
 /// worker of a cache.
 pub(crate) fn is_free() -> bool {
-    let in_a_listener = LISTENERS.with(|listeners| listeners.get().depth > 0);
+    let in_a_listener = LISTENERS.with(NestedCaches::depth) > 0;
     !in_a_listener && !LoaderGuard::is_in_any() && !holds_a_shard() && !WORKS.with(Cell::get)
 }
 

@@ -1,4 +1,4 @@
-//! Iteration over all entries, a few at a time.
+//! Iteration over all entries, or over those that have a tag, a few at a time.
 //!
 //! Weakly consistent: an entry that is there from the first step to the last is met exactly once,
 //! however many others come and go meanwhile; one that comes or goes may be met or not. Shards are
@@ -18,6 +18,7 @@ use tidewheel_time::DefaultHashBuilder;
 use super::cache::Cache;
 use crate::lifetime::Ttl;
 use crate::shard::Shard;
+use crate::shard::tags::LentTags;
 
 /// Entries whose keys are noted in one hold of a shard's reader lock, about.
 const ENTRIES_PER_HOLD: usize = 32;
@@ -26,7 +27,7 @@ const ENTRIES_PER_HOLD: usize = 32;
 type Take<K, V, T> = fn(K, &V, Ttl) -> T;
 
 /// Walks all live entries.
-pub(super) struct EntryScan<'a, K, V, S, T> {
+struct EntryScan<'a, K, V, S, T> {
     cache: &'a Cache<K, V, S>,
     take: Take<K, V, T>,
     shard: usize,
@@ -37,7 +38,7 @@ pub(super) struct EntryScan<'a, K, V, S, T> {
 }
 
 impl<'a, K, V, S, T> EntryScan<'a, K, V, S, T> {
-    pub(super) fn new(cache: &'a Cache<K, V, S>, take: Take<K, V, T>) -> Self {
+    fn new(cache: &'a Cache<K, V, S>, take: Take<K, V, T>) -> Self {
         Self {
             cache,
             take,
@@ -46,15 +47,11 @@ impl<'a, K, V, S, T> EntryScan<'a, K, V, S, T> {
             noted: VecDeque::new(),
         }
     }
-
-    pub(super) fn cache(&self) -> &'a Cache<K, V, S> {
-        self.cache
-    }
 }
 
 impl<K: Hash + Eq + Clone, V, S: BuildHasher, T> EntryScan<'_, K, V, S, T> {
     /// The next entry of those that are met, as it is now.
-    pub(super) fn next(&mut self, is_met: impl Fn(&Shard<K, V>, Slot) -> bool) -> Option<T> {
+    fn next(&mut self, is_met: impl Fn(&Shard<K, V>, Slot) -> bool) -> Option<T> {
         let inner = &*self.cache.inner;
         loop {
             let cell = inner.shards.get(self.shard)?;
@@ -171,5 +168,76 @@ impl<'a, K: Hash + Eq + Clone, V: Clone, S: BuildHasher> IntoIterator for &'a Ca
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
+    }
+}
+
+/// Entries that one hold of a shard's reader lock looks at, about.
+const COUNTED_PER_HOLD: usize = 64;
+
+/// Copies of the live entries with a tag; made by [`Cache::entries_with_tag`].
+pub struct TaggedEntries<'a, K, V, S = DefaultHashBuilder> {
+    scan: EntryScan<'a, K, V, S, (K, V)>,
+    /// `None` when no entry has had it.
+    tag: Option<LentTags<'a>>,
+}
+
+/// # By tag
+///
+/// Entries are stored with tags by [`Lifetime::tag`](crate::Lifetime::tag).
+impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
+    /// Counts the live entries that have a tag. O(entries), whatever their tags: no index by tag is
+    /// kept, so that entries with tags cost no more to store and remove. Not a point in time: shard
+    /// after shard.
+    ///
+    /// Entries with more than 32 tags are not counted: theirs are not told apart.
+    #[must_use]
+    pub fn count_tag(&self, tag: &str) -> u64 {
+        let inner = &*self.inner;
+        let Some(tag) = inner.rules.tags.lend_known(tag) else {
+            return 0;
+        };
+        let mut count = 0;
+        for cell in &inner.shards {
+            let mut cursor = Some(0);
+            while let Some(from) = cursor {
+                let (shard, now) = inner.read_now(cell);
+                cursor = shard.store.scan(from, COUNTED_PER_HOLD, |slot| {
+                    let has = inner.rules.tags.has(shard.store.label_of(slot), &tag);
+                    count += u64::from(has && shard.is_live(&inner.rules, slot, now));
+                });
+            }
+        }
+        count
+    }
+
+    /// Copies of the live entries that were stored with a tag, as [`iter`](Self::iter) makes them.
+    /// O(entries), whatever their tags, and without those that have more than 32: see
+    /// [`count_tag`](Self::count_tag).
+    pub fn entries_with_tag(&self, tag: &str) -> TaggedEntries<'_, K, V, S>
+    where
+        K: Clone,
+        V: Clone,
+    {
+        TaggedEntries {
+            scan: EntryScan::new(self, |key, value, _| (key, value.clone())),
+            tag: self.inner.rules.tags.lend_known(tag),
+        }
+    }
+}
+
+impl<K: Hash + Eq + Clone, V, S: BuildHasher> Iterator for TaggedEntries<'_, K, V, S> {
+    type Item = (K, V);
+
+    fn next(&mut self) -> Option<(K, V)> {
+        let tag = self.tag.as_ref()?;
+        let tags = &self.scan.cache.inner.rules.tags;
+        self.scan
+            .next(|shard, slot| tags.has(shard.store.label_of(slot), tag))
+    }
+}
+
+impl<K, V, S> fmt::Debug for TaggedEntries<'_, K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaggedEntries").finish_non_exhaustive()
     }
 }

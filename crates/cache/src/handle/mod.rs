@@ -15,14 +15,12 @@ mod load_many;
 pub(crate) mod fetch;
 
 pub(crate) mod entry;
-mod try_compute;
 
 pub(crate) mod cas;
 
 mod ttl;
 
 mod invalidate;
-pub(crate) mod tagged;
 
 mod capacity;
 mod refreshers;

@@ -4,7 +4,6 @@
 //! has not used for long; when nothing is left to lend, it evicts. So no shard has a share of its
 //! own by which an entry could be refused: an entry heavier than what its shard was lent takes from
 //! the others.
-
 //!
 //! The capacity may change. When it shrinks, the difference is a *debt*: shards give weight back
 //! until the debt is settled, and nothing is lent before that. So lent and free weight together are

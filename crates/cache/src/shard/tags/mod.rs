@@ -15,7 +15,6 @@
 //!
 //! Readers load two atomics for the usual entry with one tag and take no lock. Entries without tags
 //! pay nothing. Nodes are counted: one that no entry and no pair refers to is reused.
-
 //!
 //! Only [`Lifetime::tag`](crate::Lifetime::tag) names the code behind this: a program whose entries
 //! have no tags does not contain it.
