@@ -36,6 +36,10 @@ use crate::time::clock::Clock;
 /// The time between two attempts to have the whole keyspace.
 const WAIT: Duration = Duration::from_millis(1);
 
+/// For so long the loops wait for the data, so that who connects to a server that has just begun,
+/// and has little to load, is served and not refused.
+const PATIENCE: Duration = Duration::from_millis(200);
+
 /// A running server.
 #[derive(Debug)]
 pub(crate) struct Running {
@@ -145,7 +149,12 @@ fn spawn(
         let listeners = listeners.take().unwrap_or_default();
         let event_loop = EventLoop::new(Arc::clone(server), index, poll, listeners)
             .context("cannot set an event loop up")?;
-        handles.push(watched(server, format!("loop-{index}"), || {
+        let waiting = Arc::clone(server);
+        handles.push(watched(server, format!("loop-{index}"), move || {
+            if waiting.is_loading() {
+                std::thread::park_timeout(PATIENCE);
+            }
+            drop(waiting);
             event_loop.run();
         })?);
     }
@@ -181,8 +190,8 @@ impl Drop for OnEnd {
 }
 
 impl Running {
-    /// Loads the snapshot. Clients are refused meanwhile, and served from then on. If somebody asks
-    /// the server to stop before all is loaded, returns why.
+    /// Loads the data. Clients wait for it a moment, are refused then, and served at the end. If
+    /// somebody asks the server to stop before all is loaded, returns why.
     pub(crate) fn load(&mut self) -> anyhow::Result<Option<StopReason>> {
         let stops = || self.stopped.try_recv().ok();
         let settings = self.server.config.current();
@@ -210,9 +219,17 @@ impl Running {
         if stopped.is_none() {
             self.server.keyspace.gate().clear(checks::LOADING);
             // They look for what is due by now.
+            self.begin_loops();
             self.server.nudge_all();
         }
         Ok(stopped)
+    }
+
+    /// Ends the loops' wait for the data.
+    fn begin_loops(&self) {
+        for handle in &self.loops {
+            handle.thread().unpark();
+        }
     }
 
     /// Returns where pages are served over HTTP, if they are.
@@ -269,6 +286,7 @@ impl Running {
     pub(crate) fn stop(self) {
         self.server.stopping.store(true, Ordering::Release);
         self.server.long_work.end();
+        self.begin_loops();
         self.server.nudge_all();
         for waker in &self.wakers {
             if let Err(why) = waker.wake() {
@@ -292,6 +310,9 @@ impl Running {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+
     use super::*;
 
     /// The thread that writes said so when it first ran: what came before was answered at once.
@@ -311,6 +332,31 @@ mod tests {
         assert!(running.server.log.holds_replies());
         running.stop();
         std::fs::remove_dir_all(folder).expect("it was made");
+    }
+
+    /// Tools start a server, connect as soon as they can, and expect a reply that tells of no load.
+    #[test]
+    fn who_connects_at_once_waits_for_little_data() {
+        // A machine may stop between the lines of a test, but not each time.
+        let is_served = |_| {
+            let settings = Settings {
+                port: Port::Any,
+                threads: 1,
+                save_points: SavePoints::parse("").expect("none"),
+                ..Settings::default()
+            };
+            let mut running = start(settings, None, 0).expect("a server");
+            let port = running.server.listeners[0].port;
+            let mut client = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+            client.write_all(b"PING\r\n").expect("sent");
+            std::thread::sleep(PATIENCE / 10);
+            running.load().expect("nothing to load");
+            let mut reply = [0; 7];
+            client.read_exact(&mut reply).expect("a reply");
+            running.stop();
+            &reply == b"+PONG\r\n"
+        };
+        assert!((0..10).any(is_served));
     }
 
     #[test]
