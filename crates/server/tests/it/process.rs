@@ -189,6 +189,17 @@ fn shutdown_stops_the_server_and_saves_nothing() {
     assert_eq!(server.wait().code(), Some(0));
 }
 
+/// Backups ask for the folder from another one.
+#[test]
+fn config_get_dir_is_where_the_folder_is() {
+    let server = Server::start(&["--dir", "there"]);
+    let there = std::env::current_dir().expect("a folder").join("there");
+    assert_eq!(
+        server.client().call(&["CONFIG", "GET", "dir"]),
+        Reply::Array(vec![bulk("dir"), bulk(&there.display().to_string())])
+    );
+}
+
 #[test]
 fn config_is_one_table_over_the_wire() {
     let server = Server::start(&[]);

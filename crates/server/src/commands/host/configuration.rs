@@ -9,6 +9,15 @@ use crate::config::{ChangeTime, ConfigKey, Settings, key, keys};
 use crate::persistence::log;
 use crate::state::changes::Refused;
 
+/// A key's value as CONFIG GET shows it. Who asks for the folder may be in another one.
+fn shown(key: &ConfigKey, settings: &Settings) -> String {
+    let value = (key.get)(settings);
+    match key.name {
+        "dir" => std::path::absolute(&value).map_or(value, |path| path.display().to_string()),
+        _ => value,
+    }
+}
+
 impl Turn<'_> {
     pub(super) fn config_get(&mut self, args: Args<'_>) -> HandlerResult {
         let wanted = |name: &str| {
@@ -26,7 +35,7 @@ impl Turn<'_> {
         self.out.map(found.len());
         for (key, name) in found {
             self.out.bulk(name.as_bytes());
-            self.out.bulk((key.get)(&settings).as_bytes());
+            self.out.bulk(shown(key, &settings).as_bytes());
         }
         Ok(CommandStep::Done)
     }
