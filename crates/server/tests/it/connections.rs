@@ -13,6 +13,21 @@ fn id(client: &mut Client) -> String {
     }
 }
 
+/// A client of another loop was listed until that loop had closed it.
+#[test]
+fn who_was_killed_is_listed_no_more() {
+    let server = Server::start(&["--threads", "2"]);
+    let mut killer = server.client();
+    for _ in 0..200 {
+        let mut other = server.client();
+        let id = id(&mut other);
+        let kill = ["CLIENT", "KILL", "ID", &id];
+        assert_eq!(killer.call(&kill), Reply::Integer(1));
+        assert_eq!(killer.call(&["CLIENT", "LIST", "ID", &id]), bulk(""));
+        assert_eq!(killer.call(&kill), Reply::Integer(0));
+    }
+}
+
 #[test]
 fn hello_changes_the_protocol_and_says_who_answers() {
     let server = Server::start(&[]);

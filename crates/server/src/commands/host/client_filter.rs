@@ -1,6 +1,8 @@
 //! The conditions of CLIENT KILL and CLIENT LIST: each option once, the last counts, and each but
 //! MAXAGE, IDLE and SKIPME also with NOT- before it.
 
+use std::sync::atomic::Ordering;
+
 use tidewheel_keyspace::CommandError;
 use tidewheel_resp::{Args, parse_i64};
 
@@ -137,8 +139,17 @@ impl<'a> Filter<'a> {
         Ok(())
     }
 
+    /// Returns whether a client is meant. One that was killed is gone, though its loop may not have
+    /// closed it yet: only who asks for such clients (`FLAGS A`) sees it.
     pub(super) fn matches(&self, client: &Client, now: u64) -> bool {
-        (self.ids.is_empty() || self.ids.contains(&client.id))
+        let asks_for_killed = || {
+            let mut conditions = self.conditions.iter().map(|(.., condition)| condition);
+            conditions.any(
+                |condition| matches!(condition, Condition::Flags(flags) if flags.contains(&b'A')),
+            )
+        };
+        (!client.killed.load(Ordering::Relaxed) || asks_for_killed())
+            && (self.ids.is_empty() || self.ids.contains(&client.id))
             && !self.not_ids.contains(&client.id)
             && self
                 .conditions
