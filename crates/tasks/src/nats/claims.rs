@@ -6,7 +6,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_nats::Message;
-use futures_util::future::try_join;
+use futures_util::future::{join_all, try_join};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tidewheel_time::{monotonic_nanos, nanos};
 
@@ -31,6 +31,9 @@ const FEW: usize = 16;
 
 /// The time until what could not be claimed is delivered again.
 const AGAIN: Duration = Duration::from_millis(100);
+
+/// The end of all pulls is waited for so long: messages that come later go back a moment later.
+const LEAVING: Duration = Duration::from_millis(500);
 
 /// Records that are asked for in one call: the server answers for 1,024 at most.
 const ASKED: usize = 1000;
@@ -147,9 +150,10 @@ impl Inner {
 
     /// Gives back what was fetched: the pumps see to what was not looked at.
     pub(super) async fn leave(&self) -> Result<(), StoreError> {
-        for line in self.lines.all() {
-            line.asked.no_more();
-        }
+        let lines = self.lines.all();
+        lines.iter().for_each(|line| line.asked.no_more());
+        // What goes back then is delivered to others.
+        join_all(lines.iter().map(|line| line.asked.is_over(LEAVING))).await;
         let Claimed { unchecked, ready } = std::mem::take(&mut *self.claimed());
         let claims: Vec<_> = unchecked
             .into_iter()

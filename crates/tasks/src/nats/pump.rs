@@ -1,16 +1,20 @@
 //! The pump pulls messages of one consumer, as far as there is room for them.
 //!
 //! A *pull* asks a consumer for so many messages, for a second. When nothing has come for a bit
-//! longer than that, the pull was lost with a node, and another one is made.
+//! longer than that, the pull was lost with a node, and another one is made. A pull ends at once
+//! with the subscription that its messages come to: so a process that leaves gets none any more.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use async_nats::{Message, Subscriber};
 use futures_util::StreamExt;
+use futures_util::future::{Either, select};
 use serde_json::json;
 use tidewheel_time::{monotonic_nanos, nanos};
+use tokio::sync::Notify;
 
 use super::consumer::Consumer;
 use super::order::{DUE, number};
@@ -37,22 +41,45 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// them to others.
 const INTEREST: Duration = Duration::from_secs(5);
 
-/// The time of the last call for claims, by the monotonic clock, in nanoseconds; 0 if nobody asks.
+/// What comes in the moment in which a subscription ends is waited for so long.
+const LAST: Duration = Duration::from_millis(250);
+
+/// The time of the last call for claims, and the pumps that may get messages for it.
 #[derive(Debug, Default)]
-pub(super) struct Asked(AtomicU64);
+pub(super) struct Asked {
+    /// By the monotonic clock, in nanoseconds; 0 if nobody asks.
+    at: AtomicU64,
+    /// Nobody asks any more.
+    left: Notify,
+    /// Pumps that have a subscription, or what came to it.
+    open: AtomicUsize,
+}
 
 impl Asked {
     pub(super) fn now(&self) {
-        self.0.store(monotonic_nanos(), Relaxed);
+        self.at.store(monotonic_nanos(), Relaxed);
     }
 
     pub(super) fn no_more(&self) {
-        self.0.store(0, Relaxed);
+        self.at.store(0, Relaxed);
+        self.left.notify_waiters();
     }
 
     fn is_lately(&self) -> bool {
-        let asked = self.0.load(Relaxed);
+        let asked = self.at.load(Relaxed);
         asked > 0 && monotonic_nanos().saturating_sub(asked) < nanos(INTEREST)
+    }
+
+    /// Waits until nothing comes any more, and what came has gone back, unless somebody asks again:
+    /// for so long at most.
+    pub(super) async fn is_over(&self, limit: Duration) {
+        let begun = monotonic_nanos();
+        while self.open.load(Relaxed) > 0
+            && !self.is_lately()
+            && monotonic_nanos().saturating_sub(begun) < nanos(limit)
+        {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 }
 
@@ -64,6 +91,16 @@ pub(super) struct Delivered {
     pub(super) at: u64,
     /// The store's interruptions at that time.
     pub(super) interruptions: u64,
+}
+
+impl Delivered {
+    fn now(message: Message, wire: &Wire) -> Self {
+        Self {
+            message,
+            at: monotonic_nanos(),
+            interruptions: wire.interruptions(),
+        }
+    }
 }
 
 /// The messages that one consumer has delivered.
@@ -119,14 +156,15 @@ pub(super) async fn pump(
     buffer: Weak<Buffer>,
     (asked, wakes): (Arc<Asked>, Arc<Wakes>),
 ) {
-    let inbox = wire.client.new_inbox();
-    let Ok(mut messages) = wire.client.subscribe(inbox.clone()).await else {
-        return;
-    };
+    let mut open: Option<(Subscriber, String)> = None;
     while let Some(buffer) = buffer.upgrade() {
         if !asked.is_lately() {
             consumer.doubt();
-            give_back(&wire, &buffer).await;
+            if let Some((messages, _)) = open.take() {
+                end(messages, &buffer, &wire).await;
+                give_back(&wire, &buffer).await;
+                asked.open.fetch_sub(1, Relaxed);
+            }
             drop(buffer);
             tokio::time::sleep(PAUSE).await;
             continue;
@@ -135,17 +173,42 @@ pub(super) async fn pump(
             // If that is not answered, it is asked again, and claims begin with records.
             let _ = consumer.look(&wire).await;
         }
+        let Some((messages, inbox)) = &mut open else {
+            asked.open.fetch_add(1, Relaxed);
+            let inbox = wire.client.new_inbox();
+            match wire.client.subscribe(inbox.clone()).await {
+                Ok(messages) => open = Some((messages, inbox)),
+                Err(_) => {
+                    asked.open.fetch_sub(1, Relaxed);
+                    drop(buffer);
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+            continue;
+        };
         let room = buffer.room();
         if room > 0 {
-            pull(&wire, &consumer, &inbox, room).await;
+            pull(&wire, &consumer, inbox, room).await;
         }
-        let came = receive(&mut messages, &buffer, (&wire, &wakes), room).await;
+        let came = receive(messages, &buffer, (&wire, &wakes, &asked), room).await;
         if came == Came::Trouble {
             consumer.doubt();
         }
         if came != Came::Some {
             drop(buffer);
             tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+/// Ends a subscription, and takes what has come to it so far.
+async fn end(mut messages: Subscriber, buffer: &Buffer, wire: &Wire) {
+    if messages.drain().await.is_err() {
+        return;
+    }
+    while let Ok(Some(message)) = tokio::time::timeout(LAST, messages.next()).await {
+        if message.status.is_none() {
+            buffer.push(Delivered::now(message, wire));
         }
     }
 }
@@ -186,23 +249,25 @@ enum Came {
 async fn receive(
     messages: &mut Subscriber,
     buffer: &Buffer,
-    (wire, wakes): (&Wire, &Wakes),
+    (wire, wakes, asked): (&Wire, &Wakes, &Asked),
     most: usize,
 ) -> Came {
     for received in 0..most {
-        let next = tokio::time::timeout(PULL + PULL / 5, messages.next()).await;
-        let Ok(Some(message)) = next else {
-            return Came::Trouble;
+        let mut left = pin!(asked.left.notified());
+        left.as_mut().enable();
+        if !asked.is_lately() {
+            return Came::Some;
+        }
+        let next = tokio::time::timeout(PULL + PULL / 5, select(messages.next(), left)).await;
+        let message = match next {
+            Ok(Either::Left((Some(message), _))) => message,
+            Ok(Either::Right(_)) => return Came::Some,
+            _ => return Came::Trouble,
         };
         match message.status.map(|status| status.as_u16()) {
             None => {
-                let (at, soon) = (monotonic_nanos(), is_soon(&message));
-                if buffer.push(Delivered {
-                    message,
-                    at,
-                    interruptions: wire.interruptions(),
-                }) || soon
-                {
+                let soon = is_soon(&message);
+                if buffer.push(Delivered::now(message, wire)) || soon {
                     wakes.tell();
                 }
             }

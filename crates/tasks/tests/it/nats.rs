@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidewheel_engines::{Nats, eventually};
+use tidewheel_engines::{Nats, eventually, within};
 use tidewheel_tasks::{
     Ask, Due, Failure, NatsStore, Rhythm, State, StoreError, Task, TaskStore, Verdict, Worker, wait,
 };
@@ -69,6 +69,36 @@ fn fifty_tasks_that_are_due_at_once_go_in_one_batch() {
     eventually("all are claimed", || {
         claimed += wait(store.claim(ask.clone())).unwrap_or_default().len();
         (claimed == 50).then_some(())
+    });
+}
+
+/// What was given back went to the same process once more, which ended with it: it was there for
+/// others only when the lease was over.
+#[test]
+fn what_a_worker_gives_back_at_its_end_is_for_others_at_once() {
+    const TASKS: usize = 200;
+    let Some(nats) = Nats::single() else {
+        return;
+    };
+    let runtimes = [runtime(), runtime()];
+    let [ends, other] = [0, 1].map(|n| {
+        let connecting = NatsStore::builder("ends").connect(nats.urls());
+        runtimes[n].block_on(connecting).expect("a connection")
+    });
+    let tasks = (0..TASKS).map(|n| Task::new(format!("{n}"), "").after(MS(8000)));
+    wait(ends.schedule_many(tasks.collect())).expect("scheduled");
+    let worker = Worker::builder(ends).start(|_| {}).expect("a worker");
+    eventually("all are held", || {
+        (worker.stats().held == TASKS).then_some(())
+    });
+    assert_eq!(worker.stop(MS(5000)).released, TASKS as u64);
+    let [own, _runtime] = runtimes;
+    own.shutdown_background();
+    let mut claimed = 0;
+    within(MS(4000), "all are claimed", || {
+        let ask = Ask::new("w", MS(10_000), Duration::from_secs(60), TASKS);
+        claimed += wait(other.claim(ask)).unwrap_or_default().len();
+        (claimed == TASKS).then_some(())
     });
 }
 

@@ -58,6 +58,8 @@ pub(super) struct EngineLoop {
     pause: Duration,
     /// No call is made before this.
     resume_at: Duration,
+    /// The store knows that this worker claims nothing more.
+    has_left: bool,
 }
 
 /// The action after a turn.
@@ -78,6 +80,7 @@ impl EngineLoop {
             observe_at: Duration::ZERO,
             pause: Duration::ZERO,
             resume_at: Duration::ZERO,
+            has_left: false,
         }
     }
 
@@ -96,8 +99,8 @@ impl EngineLoop {
         {
             // The last call: what goes back should not wait for its lease to end.
             self.telling.hurry();
+            let _ = self.leave(shared);
             let _ = self.telling.tell(shared, &mut self.asking);
-            let _ = shared.call(shared.store.leave());
             return Next::End;
         }
         if now >= self.resume_at {
@@ -107,12 +110,25 @@ impl EngineLoop {
         Next::Turn(self.sleep(shared, mail.closing))
     }
 
+    /// Nothing more is claimed, so nothing more is to come from the engine: what goes back after
+    /// that goes to others.
+    fn leave<S: TaskStore>(&mut self, shared: &Shared<S>) -> Result<(), StoreError> {
+        if !self.has_left {
+            shared.call(shared.store.leave())?;
+            self.has_left = true;
+        }
+        Ok(())
+    }
+
     fn calls<S: TaskStore>(
         &mut self,
         shared: &Shared<S>,
         wheel: &Wheel,
         closing: bool,
     ) -> Result<(), StoreError> {
+        if closing && let Err(StoreError::TimedOut) = self.leave(shared) {
+            return Err(StoreError::TimedOut);
+        }
         // An engine may do the one while it cannot do the other.
         let told = self.telling.tell(shared, &mut self.asking);
         extend(shared, wheel)?;
