@@ -81,6 +81,8 @@ impl HeldClaim {
 #[derive(Debug)]
 pub(super) struct Claims {
     claims: HashMap<u64, HeldClaim>,
+    /// The number of claims of each task: one, unless an older one is not known to be lost yet.
+    ids: HashMap<String, usize>,
     late: Late,
     /// The claims whose leases are extended, by the time of that.
     leases: BTreeSet<(Duration, u64)>,
@@ -111,6 +113,7 @@ impl Claims {
     pub(super) fn new(threads: Option<usize>) -> Self {
         Self {
             claims: HashMap::new(),
+            ids: HashMap::new(),
             late: Late::new(threads),
             threads,
             begun: Duration::ZERO,
@@ -155,6 +158,7 @@ impl Claims {
             control: None,
         };
         held.listed = held.extend_at();
+        *self.ids.entry(held.claim.id.clone()).or_default() += 1;
         self.leases.insert((held.listed, self.latest));
         self.waiting.insert((due, self.latest));
         self.claims.insert(self.latest, held);
@@ -221,6 +225,17 @@ impl Claims {
     pub(super) fn asked(&self, key: u64) -> Option<&HeldClaim> {
         let held = self.claims.get(&key);
         held.filter(|held| held.stage == Stage::Asks)
+    }
+
+    /// The last of those that a claim waits for of which the worker has a claim, too: it has not
+    /// ended yet, as far as the worker knows. `None` if there is none, or if one that was dead
+    /// would count.
+    pub(super) fn also_waits_for(&self, key: u64) -> Option<String> {
+        let claim = &self.asked(key)?.claim;
+        let waits = claim.terms.waits.as_ref();
+        let waits = waits.filter(|waits| !waits.needs_all)?;
+        let mut ids = waits.ids.iter().rev();
+        ids.find(|id| self.ids.contains_key(*id)).cloned()
     }
 
     /// Takes the slot from a claim whose turn has not come. `None` if it has none.
@@ -379,6 +394,13 @@ impl Claims {
         self.set_stage(key, Stage::Ended);
         let removed = self.claims.remove(&key)?;
         self.parents -= usize::from(!removed.is_its_turn);
+        let id = &removed.claim.id;
+        if let Some(count) = self.ids.get_mut(id) {
+            *count -= 1;
+            if *count == 0 {
+                self.ids.remove(id);
+            }
+        }
         Some(removed)
     }
 

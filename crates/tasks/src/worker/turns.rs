@@ -108,17 +108,24 @@ impl Turns {
         (queue.asked, queue.has_ended) = (Some(Arc::clone(claim)), false);
     }
 
-    /// This worker has ended a task: what was behind it is asked about now.
-    pub(super) fn ended(&self, id: &str, now: Duration) {
+    /// This worker has ended a task. Returns the places of what was behind it.
+    fn ended(&self, id: &str) -> BTreeSet<Place> {
         let mut queue = self.lock();
         let waits = (queue.asked.as_ref()).and_then(|claim| claim.terms.waits.as_ref());
         queue.has_ended |= waits.is_some_and(|waits| waits.ids.iter().any(|of| of == id));
-        let Some(behind) = queue.behind.remove(id) else {
-            return;
-        };
-        for place in behind {
-            queue.keys.remove(&place);
-            queue.insert((place.0.min(now), place.1), None);
+        queue.behind.remove(id).unwrap_or_default()
+    }
+
+    /// Files claims behind other tasks, without another time; those that are behind none are asked
+    /// about now.
+    fn refile(&self, claims: Vec<(Place, Option<String>)>, now: Duration) {
+        let mut queue = self.lock();
+        for ((at, key), ahead) in claims {
+            // It may be asked about already.
+            if queue.keys.remove(&(at, key)).is_some() {
+                let at = if ahead.is_some() { at } else { at.min(now) };
+                queue.insert((at, key), ahead);
+            }
         }
         drop(queue);
         self.came.notify_one();
@@ -163,6 +170,21 @@ impl<S: TaskStore> Shared<S> {
             self.ask_at(key, self.clock.now(), None);
         }
         true
+    }
+
+    /// This worker has ended a task: what was behind it is asked about now. What waits for another
+    /// task that this worker has not ended goes behind that: its turn has not come, and its next
+    /// look is no later than it was.
+    pub(super) fn task_ended(&self, id: &str) {
+        let behind = self.turns.ended(id);
+        if behind.is_empty() {
+            return;
+        }
+        let held = self.held();
+        let next = |place: Place| (place, held.also_waits_for(place.1));
+        let claims = behind.into_iter().map(next).collect();
+        drop(held);
+        self.turns.refile(claims, self.clock.now());
     }
 
     /// Has a claim's turn asked for at a time. One of a worker that stops goes back.
@@ -293,6 +315,11 @@ mod tests {
 
     const S: fn(u64) -> Duration = Duration::from_secs;
 
+    fn ended(turns: &Turns, id: &str, now: Duration) {
+        let places = turns.ended(id).into_iter();
+        turns.refile(places.map(|place| (place, None)).collect(), now);
+    }
+
     fn behind(id: &str) -> Option<String> {
         Some(id.to_owned())
     }
@@ -304,9 +331,9 @@ mod tests {
             assert!(turns.add(key, S(at), behind(id)));
         }
         assert_eq!(turns.next(S(9)), None);
-        turns.ended("a", S(9));
+        ended(&turns, "a", S(9));
         assert_eq!((turns.next(S(9)), turns.next(S(9))), (Some(2), Some(4)));
-        turns.ended("a", S(9));
+        ended(&turns, "a", S(9));
         assert_eq!((turns.next(S(9)), turns.next(S(10))), (None, Some(3)));
         assert_eq!(turns.next(S(20)), Some(1));
         assert!(turns.lock().behind.is_empty());
@@ -318,9 +345,9 @@ mod tests {
         let mut claim = Claim::new("parent", Timestamp(0), Fence(1), S(12));
         claim.terms.waits = Some(Waits::new(["a", "b"], false));
         let claim = Arc::new(claim);
-        for (ended, next) in [("b", Some(1)), ("c", None)] {
+        for (id, next) in [("b", Some(1)), ("c", None)] {
             turns.asks(&claim);
-            turns.ended(ended, S(0));
+            ended(&turns, id, S(0));
             assert!(turns.add(1, S(10), behind("b")));
             assert_eq!(turns.next(S(0)), next);
         }

@@ -379,6 +379,58 @@ fn a_parent_begins_within_a_second_of_its_last_child() {
     assert!(*late <= MS(1010), "{late:?}");
 }
 
+/// Each parent was looked for again at the end of each child.
+#[test]
+fn parents_of_the_same_children_are_looked_for_when_the_last_has_ended() {
+    const PARENTS: usize = 100;
+    let (clock, store) = engine();
+    let looks = Arc::<Looks>::default();
+    let watched = Watched(Arc::clone(&store), Arc::clone(&looks));
+    let late = Arc::<Mutex<Vec<Duration>>>::default();
+    let (runs, at) = (Arc::clone(&late), clock.clone());
+    let worker = Worker::builder(watched).manual(&clock, move |run| {
+        if run.id().starts_with("parent") {
+            runs.lock().expect("no panic").push(at.now());
+        }
+    });
+    let worker = worker.expect("a worker");
+    let children = |count: u64| (0..count).map(|n| format!("{n:02}"));
+    let child = |id: String| {
+        let after = MS(300 + 10 * id.parse::<u64>().expect("a number"));
+        Task::new(id, "").after(after)
+    };
+    assert!(wait(store.schedule_many(children(20).map(child).collect())).is_ok());
+    for n in 0..PARENTS {
+        let parent = Task::new(format!("parent-{n}"), "");
+        schedule(&store, parent.waits_for(children(20)));
+    }
+    // This worker knows of its claim, and learns of its end by looks.
+    schedule(&store, Task::new("far", "").after(MS(5000)));
+    let last = Task::new("parent-last", "").waits_for(["00", "far"]);
+    schedule(&store, last);
+    let turns = |count: u64| {
+        for _ in 0..count {
+            worker.turn();
+            clock.advance(MS(10));
+        }
+    };
+    turns(60);
+    assert_eq!(late.lock().expect("no panic").len(), PARENTS);
+    assert!(
+        late.lock()
+            .expect("no panic")
+            .iter()
+            .all(|at| *at <= MS(510))
+    );
+    // A look is for each child before the one that is there: one at the start, and twenty at the
+    // end.
+    let looks = looks.count.load(Relaxed);
+    assert!(looks < PARENTS * 30, "{looks}");
+    assert_eq!(wait(store.cancel("far")), Ok(true));
+    turns(101);
+    assert_eq!(late.lock().expect("no panic").len(), PARENTS + 1);
+}
+
 /// Each layer of a chain waited for the pause of all parents: 4 ms for each of them.
 #[test]
 fn a_chain_of_many_parents_makes_no_pause_at_a_child_that_its_worker_has_ended() {

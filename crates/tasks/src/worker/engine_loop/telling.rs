@@ -168,7 +168,7 @@ impl Telling {
             self.ends.remove(key);
             shared.held().remove(*key);
             if is_over && claim.terms.rhythm.is_none() {
-                shared.turns.ended(&claim.id, shared.clock.now());
+                shared.task_ended(&claim.id);
             }
             count(if verdict.is_accepted() {
                 accepted
