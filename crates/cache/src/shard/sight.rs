@@ -114,8 +114,8 @@ impl<K, V> Shard<K, V> {
     /// The end of an entry as readers see it; the store keeps it for the grace period longer.
     #[inline]
     pub(crate) fn end_of<S>(&self, rules: &Rules<K, V, S>, slot: Slot) -> Option<u64> {
-        let deadline = self.store.deadline(slot)?;
-        Some(deadline.saturating_sub(self.grace_of(rules, slot)))
+        let (deadline, grace) = (self.store.deadline(slot), self.grace_of(rules, slot));
+        deadline.map(|deadline| deadline.saturating_sub(grace))
     }
 
     /// Returns how long the store keeps an entry after its end.
