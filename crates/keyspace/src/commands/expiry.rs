@@ -12,7 +12,11 @@ pub(crate) fn freeze(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn resume(ctx: &mut Context<'_, '_>) -> Outcome {
-    ctx.keyspace.timeline.resume(|| ctx.now.time.tick);
+    let stood = ctx.keyspace.timeline.resume(|| ctx.now.time.tick);
+    if stood > 0 {
+        // Who reads the log counts engine time on from the last record.
+        ctx.keyspace.record(ctx.now.time, &[b"EXPIRY", b"RESUME"]);
+    }
     // Threads that sleep until a deadline were told that there is none.
     ctx.keyspace.wake_all();
     ctx.out.ok();

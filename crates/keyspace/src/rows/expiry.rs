@@ -33,7 +33,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Generic, "@keyspace", [
     row("expiry|freeze", 2, "write admin fast", "")
         .since("7.2.0").in_group(Group::Expiry).in_categories("-")
         .says("Stops the clock of expiry: nothing expires and every time to live stands still \
-            until EXPIRY RESUME."),
+            until EXPIRY RESUME, or until the server stops."),
     row("expiry|help", 2, "loading stale", "")
         .since("7.2.0").in_group(Group::Expiry).in_categories("-")
         .says("Returns helpful text about the different subcommands."),

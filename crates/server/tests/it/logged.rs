@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::common::{
-    Client, Folder, Reply, Server, bulk, command, eventually, limited, ok, program, text,
+    Client, Folder, Reply, Server, bulk, command, eventually, limited, now, ok, program, text,
 };
 
 fn start(folder: &Folder, flags: &[&str]) -> Server {
@@ -234,7 +234,48 @@ fn waitaof_waits_until_the_log_is_on_disk() {
     }
 }
 
-/// The thread that writes followed within a second. Until then replies were not held.
+/// The thread that writes followed within a second. Until then replies were not held. The log said
+/// nothing of it: after a restart keys had lost the time for which theirs had stood still.
+#[test]
+fn time_that_stood_still_is_not_lost_by_a_crash() {
+    let folder = Folder::new("log-frozen");
+    let flags = ["--appendfsync", "always", "--save", ""];
+    let server = start(&folder, &flags);
+    let mut client = server.client();
+    client.call(&["SET", "tea", "hot", "PX", "100000"]);
+    assert_eq!(client.call(&["EXPIRY", "FREEZE"]), ok());
+    std::thread::sleep(Duration::from_millis(700));
+    assert_eq!(client.call(&["EXPIRY", "RESUME"]), ok());
+    let (left, at) = (number(&client.call(&["PTTL", "tea"])), now());
+    kill(server);
+
+    let server = start(&folder, &flags);
+    let mut client = server.client();
+    let passed = (now() - at).as_millis() as i64;
+    let is = number(&client.call(&["PTTL", "tea"]));
+    assert!(
+        is >= left - passed - 100,
+        "{is} of {left}, {passed} ms later"
+    );
+    // While it stands still the log says so once a second.
+    let size = |client: &mut Client| client.info("persistence", "aof_current_size");
+    assert_eq!(client.call(&["EXPIRY", "FREEZE"]), ok());
+    let left = number(&client.call(&["PTTL", "tea"]));
+    for _ in 0..2 {
+        let before = size(&mut client);
+        eventually("it is said", || (size(&mut client) != before).then_some(()));
+    }
+    let at = now();
+    kill(server);
+    let server = start(&folder, &flags);
+    let passed = (now() - at).as_millis() as i64;
+    let is = number(&server.client().call(&["PTTL", "tea"]));
+    assert!(
+        is >= left - passed - 100,
+        "{is} of {left}, {passed} ms later"
+    );
+}
+
 #[test]
 fn once_always_is_set_the_next_change_that_was_answered_is_there() {
     let folder = Folder::new("log-set");

@@ -56,6 +56,8 @@ pub(crate) struct LogThread<D: Folder> {
     is_syncing: bool,
     /// The tick at which the last sync has begun.
     synced_at: u64,
+    /// The tick at which a frame said last that engine time stands still.
+    noted_at: u64,
 }
 
 /// Stops the server when the thread that writes the log ends by a panic.
@@ -132,6 +134,7 @@ impl<D: Folder> LogThread<D> {
             synced,
             is_syncing: false,
             synced_at: server.clock.now().tick,
+            noted_at: 0,
             server: Arc::clone(server),
         };
         (thread, (to_sync, tell))
@@ -150,6 +153,7 @@ impl<D: Folder> LogThread<D> {
         let server = &self.server;
         let policy = server.config.current().sync_policy;
         let has_written = self.writer.write(server);
+        self.note_frozen();
         if ends {
             self.sync_now();
             self.writer.say_synced(&self.server);
@@ -170,6 +174,17 @@ impl<D: Folder> LogThread<D> {
             _ if is_wanted => self.sync_beside(Some(0)),
             SyncPolicy::Always | SyncPolicy::EverySecond => self.sync_beside(Some(SYNC_MS)),
             SyncPolicy::Never => self.sync_beside(None),
+        }
+    }
+
+    /// While engine time stands still, says so once a second. A restart counts on from the last
+    /// frame, so no more of it than that is lost by a crash.
+    fn note_frozen(&mut self) {
+        let now = self.server.clock.now().tick;
+        if self.server.keyspace.is_frozen() && now >= self.noted_at + SYNC_MS {
+            // If it cannot be written, that is said of the next record.
+            let _ = self.writer.note_moment(&self.server);
+            self.noted_at = now;
         }
     }
 

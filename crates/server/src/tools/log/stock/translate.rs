@@ -30,7 +30,8 @@ pub(super) fn run(printer: &mut Printer<'_>, time: Time, db: u32, record: &Recor
     if words.first() == Some(&&b"FUNCTION"[..]) {
         return libraries(printer, &words[1..]);
     }
-    if words.first() == Some(&&b"CONFIG"[..]) {
+    // Settings, and the clock of expiry.
+    if matches!(words.first(), Some(&(b"CONFIG" | b"EXPIRY"))) {
         return Ok(());
     }
     if let Err(reply) = printer.scratch.replay(record) {
