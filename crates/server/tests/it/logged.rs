@@ -274,6 +274,22 @@ fn time_that_stood_still_is_not_lost_by_a_crash() {
         is >= left - passed - 100,
         "{is} of {left}, {passed} ms later"
     );
+    // So it does at the end.
+    let mut server = server;
+    let mut client = server.client();
+    assert_eq!(client.call(&["EXPIRY", "FREEZE"]), ok());
+    let left = number(&client.call(&["PTTL", "tea"]));
+    std::thread::sleep(Duration::from_millis(700));
+    let at = now();
+    server.signal(Signal::TERM);
+    server.wait();
+    let server = start(&folder, &flags);
+    let passed = (now() - at).as_millis() as i64;
+    let is = number(&server.client().call(&["PTTL", "tea"]));
+    assert!(
+        is >= left - passed - 100,
+        "{is} of {left}, {passed} ms later"
+    );
 }
 
 #[test]

@@ -153,7 +153,10 @@ impl<D: Folder> LogThread<D> {
         let server = &self.server;
         let policy = server.config.current().sync_policy;
         let has_written = self.writer.write(server);
-        self.note_frozen();
+        self.note_frozen(match ends {
+            true => 0,
+            false => SYNC_MS,
+        });
         if ends {
             self.sync_now();
             self.writer.say_synced(&self.server);
@@ -177,11 +180,11 @@ impl<D: Folder> LogThread<D> {
         }
     }
 
-    /// While engine time stands still, says so once a second. A restart counts on from the last
-    /// frame, so no more of it than that is lost by a crash.
-    fn note_frozen(&mut self) {
+    /// While engine time stands still, says so, once in so many milliseconds. A restart counts on
+    /// from the last frame, so no more of it than that is lost by a crash.
+    fn note_frozen(&mut self, every_ms: u64) {
         let now = self.server.clock.now().tick;
-        if self.server.keyspace.is_frozen() && now >= self.noted_at + SYNC_MS {
+        if self.server.keyspace.is_frozen() && now >= self.noted_at + every_ms {
             // If it cannot be written, that is said of the next record.
             let _ = self.writer.note_moment(&self.server);
             self.noted_at = now;
