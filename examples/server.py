@@ -17,7 +17,8 @@ begun = time.monotonic()
 client.set("tea", "hot", px=250)
 client.hset("session", mapping={"user": "ada", "token": "8f2c"})
 client.hpexpire("session", 400, "token")
-forecast = client.execute_command("EXPIRY", "FORECAST")
+forecast = client.execute_command("EXPIRY", "FORECAST", 16)
+assert sum(keys for _, _, keys in forecast) >= 2
 print("expire soon [from ms, to ms, keys]:", [window for window in forecast if window[2]])
 
 # Nobody touches them, and the events come to the millisecond.
