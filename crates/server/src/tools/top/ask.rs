@@ -136,6 +136,10 @@ fn said(why: io::Error) -> String {
             format!("nothing came for {} s", PATIENCE.as_secs())
         }
         io::ErrorKind::ConnectionRefused => "nobody listens there".to_owned(),
+        io::ErrorKind::UnexpectedEof => {
+            "the server has closed the connection without TLS's goodbye: is this its port for TLS?"
+                .to_owned()
+        }
         _ => super::text::plain(&why.to_string()),
     }
 }

@@ -589,4 +589,10 @@ fn top_speaks_tls_and_shows_its_certificate() {
     let unread = top::once(&["-p", &port, "--tls", "--cacert", "nowhere"], &[]);
     let why = String::from_utf8_lossy(&unread.stderr).into_owned();
     assert!(why.contains("cannot read nowhere (--cacert)"), "{why}");
+    // It said: unexpected end of file.
+    let other = Server::start(&[]);
+    let plain = other.port.to_string();
+    let refused = top::once(&["-p", &plain, "--tls", "--cacert", &ca], &[]);
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(why.contains("is this its port for TLS?"), "{why}");
 }
