@@ -3,13 +3,12 @@
 use std::borrow::{Borrow, ToOwned};
 use std::future::ready;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::task::Poll;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use tidewheel::{Cache, Compute, Loaded, ManualClock, Outcome};
 
 use crate::loading::{MS, by_hand, unreached};
-use crate::manual_poll::{Alarm, block_on, flagged, poll};
+use crate::manual_poll::block_on;
 
 /// The borrowed form of keys; counts the keys that are made from it.
 #[derive(Debug, Hash, PartialEq, Eq)]
@@ -101,32 +100,6 @@ fn entries_by_reference_change_what_owned_keys_find() {
     assert_eq!(cache.get(&name), Some(3));
     assert!(format!("{:?}", cache.entry_by_ref(&name)).contains("Name(1)"));
     cache.validate();
-}
-
-#[test]
-fn owned_and_borrowed_keys_share_one_load() {
-    let cache = cache();
-    let name = Name(1);
-    let go = AtomicBool::new(false);
-    let mut leader = Box::pin(cache.fetch_by_ref(&name).load_async(async {
-        flagged(&go).await;
-        7
-    }));
-    let mut follower = Box::pin(cache.fetch(Key(Name(1))).load_async(async { 8 }));
-    let alarm = Alarm::new();
-    assert!(poll(leader.as_mut(), &alarm).is_pending());
-    assert!(poll(follower.as_mut(), &alarm).is_pending());
-    go.store(true, SeqCst);
-    for (future, outcome) in [
-        (poll(leader.as_mut(), &alarm), Outcome::Loaded),
-        (poll(follower.as_mut(), &alarm), Outcome::Joined),
-    ] {
-        let Poll::Ready(found) = future else {
-            panic!("it is loaded");
-        };
-        assert_eq!((found.value, found.outcome), (7, outcome));
-    }
-    assert_eq!(cache.stats().loads, 1);
 }
 
 /// A slice, a path, a string: what has an owned form is asked by its borrowed one.
