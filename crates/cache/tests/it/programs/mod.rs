@@ -1,3 +1,0 @@
-//! Whole programs over the cache: each asserts what its users see.
-
-mod web_service;
