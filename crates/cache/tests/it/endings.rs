@@ -282,5 +282,20 @@ fn close_waits_for_a_blocking_listener_and_for_refreshes() {
         (0..100).for_each(|key| cache.insert(key, key));
         cache.close();
         assert_eq!(told.count(), 100);
+        let (cache, begun, go) = refreshed_on_demand(numbers());
+        cache.insert(1, 1);
+        cache.get(&1);
+        heard(&begun, "the refresh has begun");
+        let (say, closed) = channel();
+        let closing = cache.clone();
+        thread::spawn(move || {
+            closing.close();
+            let running = closing.stats().refreshes_running;
+            say.send(running).expect("the test listens");
+        });
+        until("its entry has left", || cache.is_empty());
+        assert!(closed.recv_timeout(20 * MS).is_err(), "it waits");
+        go.send(()).expect("the refresher waits");
+        assert_eq!(heard(&closed, "it is closed"), 0);
     });
 }

@@ -18,25 +18,31 @@ fn the_driver_drops_remembered_errors_that_are_over_and_their_number_is_bounded(
         }
     }
     let clock = ManualClock::new();
-    let cache = manual(&clock)
-        .shards(1)
-        .negative_ttl(10 * MS)
-        .build()
-        .expect("valid");
-    let alive = Arc::new(AtomicUsize::new(0));
-    for key in 0..5000 {
-        alive.fetch_add(1, SeqCst);
-        let error = Counted(Arc::clone(&alive));
-        assert!(cache.try_get_or_load(key, || Err::<u64, _>(error)).is_err());
+    let builder = || manual(&clock).shards(1).negative_ttl(10 * MS);
+    assert!(builder().negative_capacity(0).build().is_err());
+    let few = builder().negative_capacity(10);
+    for (most, builder) in [(1024, builder()), (10, few)] {
+        let cache = builder.build().expect("valid");
+        let alive = Arc::new(AtomicUsize::new(0));
+        for key in 0..5000 {
+            alive.fetch_add(1, SeqCst);
+            let error = Counted(Arc::clone(&alive));
+            assert!(cache.try_get_or_load(key, || Err::<u64, _>(error)).is_err());
+        }
+        assert_eq!(alive.load(SeqCst), most);
+        let stats = cache.stats();
+        let counts = (stats.negatives, stats.negatives_evicted);
+        assert_eq!(counts, (most as u64, 5000 - most as u64));
+        assert_eq!((stats.entries, stats.evictions), (0, 0));
+        cache.validate();
+        clock.advance(10 * MS);
+        let mut turns = 0;
+        while cache.advance(cache.now(), 100).backlog {
+            turns += 1;
+        }
+        assert!(turns >= most / 200, "in budgets: {turns}");
+        assert_eq!(alive.load(SeqCst), 0);
     }
-    assert_eq!(alive.load(SeqCst), 1024);
-    clock.advance(10 * MS);
-    let mut turns = 0;
-    while cache.advance(cache.now(), 100).backlog {
-        turns += 1;
-    }
-    assert!(turns >= 5, "in budgets: {turns}");
-    assert_eq!(alive.load(SeqCst), 0);
 }
 
 #[test]

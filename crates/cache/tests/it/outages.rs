@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tidewheel::{BuildError, Cache, Driver, ManualClock};
+use tidewheel::{Cache, ManualClock};
 
 use crate::loading::{Failure, MS, by_hand};
 
@@ -93,35 +93,4 @@ fn a_panic_in_what_says_how_long_is_that_of_the_loader() {
     assert_eq!(cache.stats().load_errors, 1);
     assert_eq!(cache.get_or_load(1, || 7), 7, "the next caller leads");
     cache.validate();
-}
-
-#[test]
-fn how_many_answers_are_remembered_is_bounded_and_counted() {
-    let build = |most| {
-        Cache::<u64, u64>::builder()
-            .max_capacity(1000)
-            .no_default_ttl()
-            .shards(1)
-            .negative_ttl(SECOND)
-            .negative_capacity(most)
-            .clock(ManualClock::new())
-            .driver(Driver::Manual)
-            .build()
-    };
-    let cache = build(10).expect("valid");
-    for key in 0..100 {
-        assert_eq!(cache.optionally_get_or_load(key, || None), None);
-    }
-    let stats = cache.stats();
-    assert_eq!((stats.negatives, stats.negatives_evicted), (10, 90));
-    assert_eq!((stats.entries, stats.evictions), (0, 0));
-    cache.validate();
-    let refused = build(0).expect_err("no room at all");
-    assert!(matches!(
-        refused,
-        BuildError::OutOfRange {
-            option: "negative_capacity",
-            ..
-        }
-    ));
 }
