@@ -8,6 +8,12 @@ use crate::rows::Command;
 /// The most bytes of a name or of all arguments that an error quotes.
 const QUOTE_MAX: usize = 128;
 
+/// Clients of clusters begin with these, and know a server that is none by its answer.
+const CLUSTER: [&str; 4] = ["asking", "cluster", "readonly", "readwrite"];
+
+const NO_CLUSTER: CommandError =
+    CommandError::fixed("ERR This instance has cluster support disabled");
+
 /// Finds the row that a call means, subcommands included, and checks its number of arguments.
 ///
 /// # Errors
@@ -42,6 +48,9 @@ fn resolve_further(
 #[cold]
 fn unknown_command(args: Args<'_>) -> CommandError {
     let name = args.get(0).unwrap_or_default();
+    if CLUSTER.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes())) {
+        return NO_CLUSTER;
+    }
     let mut quoted = String::new();
     for arg in args.iter().skip(1) {
         if quoted.len() >= QUOTE_MAX {

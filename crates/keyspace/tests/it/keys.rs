@@ -366,6 +366,8 @@ fn memory_usage_grows_with_the_value() {
 fn unknown_commands_quote_their_arguments() {
     Rig::new().script(
         "
+        CLUSTER NODES -> -ERR This instance has cluster support disabled
+        readonly -> -ERR This instance has cluster support disabled
         FOO -> -ERR unknown command 'FOO', with args beginning with:
         FOO bar baz -> -ERR unknown command 'FOO', with args beginning with: 'bar' 'baz'
         PING -> -ERR this command is not available here
