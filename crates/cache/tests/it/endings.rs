@@ -299,3 +299,36 @@ fn close_waits_for_a_blocking_listener_and_for_refreshes() {
         assert_eq!(heard(&closed, "it is closed"), 0);
     });
 }
+
+/// On its own thread, and on that of a writer who helps it.
+#[test]
+fn a_listener_that_closes_its_cache_waits_for_no_refresh() {
+    for on_its_own in [true, false] {
+        in_time("the close returns", move || {
+            let slot: Arc<OnceLock<WeakCache<u64, u64>>> = Arc::default();
+            let own = Arc::clone(&slot);
+            let (say, closed) = channel();
+            let builder = numbers().name("ending").listener_queue(1, OnFull::Wait);
+            let builder = builder.eviction_listener(move |_| {
+                let is_own = thread::current().name() == Some("ending-events");
+                let cache = own.get().and_then(WeakCache::upgrade);
+                if let Some(cache) = cache.filter(|_| is_own == on_its_own) {
+                    cache.close();
+                    // Only the first time does anybody listen.
+                    let _ = say.send(());
+                }
+            });
+            let (cache, begun, go) = refreshed_on_demand(builder);
+            assert!(slot.set(cache.downgrade()).is_ok());
+            cache.insert(1, 1);
+            cache.get(&1);
+            heard(&begun, "the refresh has begun");
+            until("the listener has closed it", || {
+                (0..10).for_each(|value| cache.insert(2, value));
+                closed.try_recv().is_ok()
+            });
+            assert_eq!(cache.stats().refreshes_running, 1, "it goes on");
+            go.send(()).expect("the refresher waits");
+        });
+    }
+}
