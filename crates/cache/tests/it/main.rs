@@ -40,6 +40,8 @@ mod numbers;
 mod outages;
 mod outcomes;
 mod panic_injection;
+#[cfg(all(feature = "system", not(target_family = "wasm")))]
+mod programs;
 #[cfg(feature = "bytemuck")]
 mod read_by_copy;
 #[cfg(all(feature = "system", not(target_family = "wasm")))]

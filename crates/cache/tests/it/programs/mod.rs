@@ -1,0 +1,3 @@
+//! Whole programs over the cache: each asserts what its users see.
+
+mod web_service;
