@@ -48,7 +48,10 @@ fn resolve_further(
 #[cold]
 fn unknown_command(args: Args<'_>) -> CommandError {
     let name = args.get(0).unwrap_or_default();
-    if CLUSTER.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes())) {
+    if CLUSTER
+        .iter()
+        .any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+    {
         return NO_CLUSTER;
     }
     let mut quoted = String::new();

@@ -133,6 +133,11 @@ impl Claims {
         self.claims.len()
     }
 
+    /// The number of the claim that came last.
+    pub(super) fn latest(&self) -> u64 {
+        self.latest
+    }
+
     pub(super) fn running(&self) -> usize {
         self.running
     }

@@ -20,6 +20,7 @@ pub(crate) mod manual;
 #[cfg(feature = "metrics")]
 mod metrics;
 pub(crate) mod run;
+mod seen;
 mod settings;
 mod shared;
 pub(crate) mod stats;

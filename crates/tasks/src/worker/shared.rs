@@ -10,6 +10,7 @@ use super::around::Arounds;
 use super::held::{Claims, Stage};
 use super::mailbox::{End, Mailbox};
 use super::run::Handler;
+use super::seen::SeenEnds;
 use super::settings::Settings;
 use super::stats::{Counters, Stats, count};
 use super::turns::Turns;
@@ -37,6 +38,7 @@ pub(crate) struct Shared<S> {
     pub(super) published: super::metrics::Published,
     held: Mutex<Claims>,
     dead_ends: Mutex<DeadEnds>,
+    seen_ends: Mutex<SeenEnds>,
     engine: Mutex<EngineClock>,
 }
 
@@ -60,6 +62,7 @@ impl<S> Shared<S> {
             #[cfg(feature = "metrics")]
             published: Default::default(),
             dead_ends: Mutex::default(),
+            seen_ends: Mutex::default(),
             engine: Mutex::default(),
         }
     }
@@ -70,6 +73,12 @@ impl<S> Shared<S> {
 
     pub(super) fn dead_ends(&self) -> MutexGuard<'_, DeadEnds> {
         self.dead_ends
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn seen_ends(&self) -> MutexGuard<'_, SeenEnds> {
+        self.seen_ends
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }

@@ -216,7 +216,7 @@ impl<S: TaskStore> Shared<S> {
             }
             self.turns.asks(&claim);
             // A store's panic is the end of this question, and not of the thread.
-            let ask = AssertUnwindSafe(|| self.turn_among(&claim, waited_until));
+            let ask = AssertUnwindSafe(|| self.turn_among(key, &claim, waited_until));
             let turn = match catch_unwind(ask).unwrap_or(Turn::Unknown) {
                 Turn::Now if needs_slot => Turn::Slot,
                 turn => turn,

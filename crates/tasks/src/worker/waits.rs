@@ -130,16 +130,31 @@ impl<S: TaskStore> Shared<S> {
         share_of(self.held().parents)
     }
 
-    /// The turn of a claim among those that its task waits for.
+    /// The turn of the claim of this number among those that its task waits for.
     /// `waited_until` is when something was last seen in its way.
-    pub(super) fn turn_among(&self, claim: &Arc<Claim>, waited_until: Option<Timestamp>) -> Turn {
+    pub(super) fn turn_among(
+        &self,
+        key: u64,
+        claim: &Arc<Claim>,
+        waited_until: Option<Timestamp>,
+    ) -> Turn {
         let Some(waits) = &claim.terms.waits else {
             return Turn::Now;
         };
-        let look = match self.call(self.store.look_ahead(waits)) {
-            Ok(Some(look)) => look,
-            Ok(None) => return Turn::Now,
-            Err(_) => return Turn::Unknown,
+        let latest = self.held().latest();
+        let left = self.seen_ends().left_of(waits, key);
+        if left.ids.is_empty() {
+            return Turn::Now;
+        }
+        let Ok(look) = self.call(self.store.look_ahead(&left)) else {
+            return Turn::Unknown;
+        };
+        let is_there = |id: &String| look.as_ref().is_some_and(|look| look.id == *id);
+        let ended = left.ids.iter().position(is_there);
+        let ended = ended.unwrap_or(if look.is_some() { 0 } else { left.ids.len() });
+        self.seen_ends().note(&left.ids[..ended], latest);
+        let Some(look) = look else {
+            return Turn::Now;
         };
         if !look.is_ahead() {
             let id = look.id;

@@ -422,13 +422,35 @@ fn parents_of_the_same_children_are_looked_for_when_the_last_has_ended() {
             .iter()
             .all(|at| *at <= MS(510))
     );
-    // A look is for each child before the one that is there: one at the start, and twenty at the
-    // end.
+    // One at the start for each parent, and now and then one; at the end one for each child.
     let looks = looks.count.load(Relaxed);
-    assert!(looks < PARENTS * 30, "{looks}");
+    assert!(looks < PARENTS * 5, "{looks}");
     assert_eq!(wait(store.cancel("far")), Ok(true));
     turns(101);
     assert_eq!(late.lock().expect("no panic").len(), PARENTS + 1);
+}
+
+/// What a look has shown counts only for what waited then.
+#[test]
+fn a_child_that_comes_again_is_waited_for_by_the_parent_that_comes_with_it() {
+    let (clock, store) = engine();
+    let begun = Arc::<Mutex<Vec<String>>>::default();
+    let runs = Arc::clone(&begun);
+    let worker = Worker::builder(Arc::clone(&store)).manual(&clock, move |run| {
+        runs.lock().expect("no panic").push(run.id().to_owned());
+    });
+    let worker = worker.expect("a worker");
+    for round in 0..3 {
+        schedule(&store, Task::new("child", "").after(MS(2000)));
+        parents(&store, 2, "child");
+        for _ in 0..400 {
+            worker.turn();
+            clock.advance(MS(10));
+        }
+        let begun = std::mem::take(&mut *begun.lock().expect("no panic"));
+        assert_eq!(begun.len(), 3, "{round}: {begun:?}");
+        assert_eq!(begun[0], "child", "{round}");
+    }
 }
 
 /// Each layer of a chain waited for the pause of all parents: 4 ms for each of them.
