@@ -49,8 +49,14 @@ tidewheel \- a Redis-protocol server whose keys expire on time
 .B tidewheel log print
 .I FOLDER
 .br
+.B tidewheel log repair
+.I FOLDER
+.br
 .B tidewheel health
 .RI [ ADDRESS ]
+.br
+.B tidewheel completions
+.I SHELL
 .br
 .B tidewheel top
 .RB [ \-h
@@ -177,17 +183,15 @@ mod tests {
             let name = format!("\\-\\-{}\\fR", text(key.name));
             assert_eq!(page.matches(&name).count(), 1, "{}", key.name);
         }
-        for tool in [
-            "check",
-            "dump",
-            "log",
-            "log print",
-            "log repair",
-            "health",
-            "top",
-        ] {
-            assert!(page.contains(&format!("\\fB{tool}\\fR")), "{tool}");
+        let mut tools = String::new();
+        super::tools(&command(), &mut tools);
+        assert!(page.contains(&tools));
+        let entries = tools.lines().filter_map(|line| line.strip_prefix("\\fB"));
+        for (tool, _) in entries.filter_map(|entry| entry.split_once('\\')) {
+            let usage = format!(".B tidewheel {tool}\n");
+            assert!(page.contains(&usage) || tool == "log", "{tool}");
         }
+        assert!(page.contains(".B tidewheel log repair\n"));
         for option in [
             "\\-\\-config",
             "\\-\\-print\\-config",
