@@ -64,9 +64,12 @@ const LOOK_MS: u64 = 100;
 /// The time until room, or a free descriptor, is looked for again.
 const RETRY_MS: u64 = 20;
 
-/// Connections accepted, and events taken from the poller, in a turn.
+/// Connections accepted in a turn.
 const ACCEPTS_PER_TURN: usize = 64;
-const EVENTS: usize = 256;
+
+/// Events taken from the poller in a turn: one of each connection, of each listener and the
+/// waker's. So after a look, all that had come before it has been read.
+const EVENTS: usize = HALF_OPEN_MAX + 64;
 
 const WAKER: Token = Token(usize::MAX);
 const LISTENERS: usize = usize::MAX - 1;
@@ -85,6 +88,8 @@ pub(crate) struct Handshakes {
     lines: FailureLines,
     /// The tick at which old ones were looked for.
     looked_at: u64,
+    /// The tick of the last look at the poller. What came before it has been read.
+    polled_at: u64,
 }
 
 /// What became of an attempt to accept.
@@ -118,6 +123,7 @@ impl Handshakes {
             half_open: HalfOpens::default(),
             lines: FailureLines::default(),
             looked_at: 0,
+            polled_at: 0,
         };
         Ok((handshakes, waker))
     }
@@ -134,6 +140,7 @@ impl Handshakes {
     }
 
     fn turn(&mut self, events: &mut Events) -> io::Result<()> {
+        let before = self.now();
         match self.poll.poll(events, self.sleep()) {
             Err(why) if why.kind() != io::ErrorKind::Interrupted => return Err(why),
             _ => {}
@@ -145,6 +152,7 @@ impl Handshakes {
                 Token(slot) => self.go_on(slot),
             }
         }
+        self.polled_at = before;
         let now = self.now();
         if now.saturating_sub(self.looked_at) >= LOOK_MS {
             self.looked_at = now;
@@ -200,7 +208,8 @@ impl Handshakes {
         let now = self.now();
         let part = (settings.max_clients / PART_OF_CLIENTS).max(1);
         if self.half_open.len() >= HALF_OPEN_MAX.min(part) {
-            let waited = now.saturating_sub(SILENCE_MS);
+            // A message that came since the last look has not been read. It is no silence.
+            let waited = self.polled_at.saturating_sub(SILENCE_MS);
             let Some(silent) = self.half_open.longest_awaited(waited) else {
                 return Accepting::Later;
             };
