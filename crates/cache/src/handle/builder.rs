@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hash};
 use std::time::Duration;
 
 use tidewheel_store::TypedStore;
-use tidewheel_time::{Clock, DefaultHashBuilder, ticks};
+use tidewheel_time::{Clock, DefaultHashBuilder};
 
 use super::cache::Cache;
 use super::owner::Join;
@@ -19,7 +19,7 @@ use crate::events::delivery::{Delivery, Listener, ListenerFuture};
 use crate::lifetime::{Expiry, Jitter};
 use crate::removal::Removal;
 use crate::shard::capacity::Account;
-use crate::shard::config::{Config, GRACE_MAX};
+use crate::shard::config::Config;
 use crate::shard::emptied::emptied;
 use crate::shard::event_room::{EventRoom, Listens, OnFull};
 use crate::shard::refresher::Refresher;
@@ -50,6 +50,7 @@ const LISTENER_QUEUE: usize = 65_536;
 /// [`build`](Self::build) wants two questions answered: how long entries live (`time_to_live`,
 /// `time_to_idle`, `expire_after`, or `no_default_ttl`) and how much the cache may hold
 /// (`max_capacity`, or `unbounded`).
+#[must_use = "a builder makes a cache when `build` is called"]
 pub struct Builder<K, V, S = DefaultHashBuilder> {
     pub(super) config: Config<K, V>,
     ttl_answered: bool,
@@ -61,7 +62,6 @@ pub struct Builder<K, V, S = DefaultHashBuilder> {
     listener: Option<Listener<K, V>>,
     listener_queue: usize,
     on_full: OnFull,
-    pub(super) stale_on_error: Duration,
     pub(super) negative_capacity: Option<u64>,
     pub(super) hooks: Hooks<K, V, S>,
     join: Option<Join<K, V, S>>,
@@ -86,7 +86,6 @@ impl<K, V> Default for Builder<K, V> {
 
 impl<K, V> Builder<K, V> {
     /// A builder whose two questions are open.
-    #[must_use]
     pub fn new() -> Self {
         Self {
             config: Config::new(TypedStore::published),
@@ -99,7 +98,6 @@ impl<K, V> Builder<K, V> {
             listener: None,
             listener_queue: LISTENER_QUEUE,
             on_full: OnFull::default(),
-            stale_on_error: Duration::ZERO,
             negative_capacity: None,
             hooks: Hooks::none(),
             join: None,
@@ -109,7 +107,6 @@ impl<K, V> Builder<K, V> {
 
 impl<K, V, S> Builder<K, V, S> {
     /// A name for threads and metrics, without a NUL character; `tidewheel` if not set.
-    #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.config.name = name.into();
         self
@@ -126,14 +123,12 @@ impl<K, V, S> Builder<K, V, S> {
         alias = "initial_capacity",
         alias = "eviction_policy"
     )]
-    #[must_use]
     pub fn max_capacity(mut self, capacity: u64) -> Self {
         self.capacity = Some(Some(capacity));
         self
     }
 
     /// The cache may grow without bound: entries leave only by their deadline or by hand.
-    #[must_use]
     pub fn unbounded(mut self) -> Self {
         self.capacity = Some(None);
         self
@@ -142,7 +137,6 @@ impl<K, V, S> Builder<K, V, S> {
     /// Sets the function that weighs entries; without one, each entry weighs 1. Called without any
     /// lock.
     #[doc(alias = "Weighter")]
-    #[must_use]
     pub fn weigher(mut self, weigher: impl Fn(&K, &V) -> u32 + Send + Sync + 'static) -> Self {
         self.config.weigher = Some(Box::new(weigher));
         self
@@ -152,7 +146,6 @@ impl<K, V, S> Builder<K, V, S> {
     /// says otherwise; more than zero. With [`expire_after`](Self::expire_after) or
     /// [`time_to_idle`](Self::time_to_idle) as well, the earliest end counts.
     #[doc(alias = "expireAfterWrite", alias = "expire_after_write")]
-    #[must_use]
     pub fn time_to_live(mut self, ttl: Duration) -> Self {
         self.config.time_to_live = Some(ttl);
         self.ttl_answered = true;
@@ -160,7 +153,6 @@ impl<K, V, S> Builder<K, V, S> {
     }
 
     /// Entries have no end unless they are stored with one.
-    #[must_use]
     pub fn no_default_ttl(mut self) -> Self {
         self.ttl_answered = true;
         self
@@ -168,14 +160,12 @@ impl<K, V, S> Builder<K, V, S> {
 
     /// Spreads deadlines. A number is a fraction by which a TTL is shortened at most:
     /// [`Jitter::shorten`].
-    #[must_use]
     pub fn jitter(mut self, jitter: impl Into<Jitter>) -> Self {
         self.config.jitter = Some(jitter.into());
         self
     }
 
     /// Bounds of every TTL, applied after jitter.
-    #[must_use]
     pub fn ttl_bounds(mut self, shortest: Duration, longest: Duration) -> Self {
         self.config.bounds = Some((shortest, longest));
         self
@@ -188,7 +178,6 @@ impl<K, V, S> Builder<K, V, S> {
     /// [`Lifetime::fresh_for`](crate::Lifetime::fresh_for) says it for one entry; with 1 here, all
     /// others are fresh to their end.
     #[doc(alias = "refreshAfterWrite", alias = "refresh_after_write")]
-    #[must_use]
     pub fn refresh_after(mut self, fraction: f64) -> Self {
         self.config.refresh_after = Some(fraction);
         self
@@ -199,7 +188,6 @@ impl<K, V, S> Builder<K, V, S> {
     /// [`refresh_with_async`](Self::refresh_with_async). Of the threads one is there from the
     /// beginning; others start when refreshes wait, and end when they have had nothing to do for 10
     /// s. Does not concern [`Cache::run_refreshes`].
-    #[must_use]
     pub fn refresh_parallelism(mut self, limit: usize) -> Self {
         self.config.refresh_parallelism = Some(limit);
         self
@@ -208,7 +196,6 @@ impl<K, V, S> Builder<K, V, S> {
     /// Sets how many refreshes may wait, at least 1; 1024 if not set. A read that finds the queue
     /// full gets the old value and is counted in
     /// [`Stats::refreshes_skipped`](crate::Stats::refreshes_skipped).
-    #[must_use]
     pub fn refresh_queue(mut self, limit: usize) -> Self {
         self.config.refresh_queue = limit;
         self
@@ -216,7 +203,6 @@ impl<K, V, S> Builder<K, V, S> {
 
     /// Sets how many events the listener's queue holds (65,536 if not set), and what happens when
     /// it is full: [`OnFull::Wait`] if not set.
-    #[must_use]
     pub fn listener_queue(mut self, limit: usize, on_full: OnFull) -> Self {
         self.listener_queue = limit;
         self.on_full = on_full;
@@ -227,7 +213,6 @@ impl<K, V, S> Builder<K, V, S> {
     /// [`ManualClock`](crate::ManualClock) wakes the driver, thread or task; with
     /// [`Driver::Manual`] nothing happens but what a test calls.
     #[doc(alias = "ticker")]
-    #[must_use]
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Box::new(clock));
         self
@@ -235,7 +220,6 @@ impl<K, V, S> Builder<K, V, S> {
 
     /// Sets the number of shards: a power of two, at most 4096. If not set, 8 for each processor,
     /// but not more than one for every 4096 entries of capacity.
-    #[must_use]
     pub fn shards(mut self, shards: usize) -> Self {
         self.shards = Some(shards);
         self
@@ -260,7 +244,6 @@ impl<K, V, S> Builder<K, V, S> {
     ///   in use again.
     /// - The insertion that begins a step waits until the system has filled it with zeros: 30 to
     ///   100 µs, once for about 50,000 entries of `u64` to `u64`.
-    #[must_use]
     pub fn huge_pages(mut self, wanted: bool) -> Self {
         self.config.huge_pages = wanted;
         self
@@ -314,7 +297,6 @@ impl<K, V, S> Builder<K, V, S> {
     /// deadline or a time to idle: these take the lock.
     #[doc(alias = "lock_free", alias = "Copy")]
     #[cfg(feature = "bytemuck")]
-    #[must_use]
     pub fn read_by_copy(mut self) -> Self
     where
         K: bytemuck::NoUninit + Send + Sync,
@@ -332,95 +314,69 @@ impl<K, V, S> Builder<K, V, S> {
         entries.is_none_or(|entries| entries.saturating_mul(entry) >= HUGE_FROM)
     }
 
+    /// The capacity; an error if a setting is missing, out of range, or not what the driver can do.
     fn check(&self) -> Result<Option<u64>, BuildError> {
-        let out_of_range = |option, expected| Err(BuildError::OutOfRange { option, expected });
         if !self.ttl_answered {
             return Err(BuildError::TtlUnanswered);
         }
         let capacity = self.capacity.ok_or(BuildError::CapacityUnanswered)?;
-        if self.config.name.contains('\0') {
-            return out_of_range("name", "text without a NUL character");
+        if let Some((option, expected)) = self.out_of_range(capacity) {
+            return Err(BuildError::OutOfRange { option, expected });
         }
-        if capacity == Some(0) {
-            return out_of_range("max_capacity", "at least 1");
-        }
-        if self
-            .shards
-            .is_some_and(|shards| !shards.is_power_of_two() || shards > SHARDS_MAX)
-        {
-            return out_of_range("shards", "a power of two up to 4096");
-        }
-        for (option, time) in [
-            ("time_to_live", self.config.time_to_live),
-            ("time_to_idle", self.config.time_to_idle),
-        ] {
-            if time.is_some_and(|time| time.is_zero()) {
-                return out_of_range(option, "more than zero: else no entry would live");
-            }
-        }
-        if self.config.jitter.is_some_and(|jitter| !jitter.is_valid()) {
-            return out_of_range("jitter", "a fraction from 0 to less than 1");
-        }
-        if self
-            .config
-            .refresh_after
-            .is_some_and(|fraction| !(0.0..=1.0).contains(&fraction))
-        {
-            return out_of_range("refresh_after", "a fraction from 0 to 1");
-        }
-        if self.config.refresher.is_some() && self.config.refresh_after.is_none() {
+        let refresher = self.config.refresher.as_ref();
+        if refresher.is_some() && self.config.refresh_after.is_none() {
             return Err(BuildError::NeverStale);
         }
-        if self
-            .config
-            .bounds
-            .is_some_and(|(shortest, longest)| shortest > longest)
-        {
-            return out_of_range("ttl_bounds", "the shorter one first");
+        let no_task = |option| Err(BuildError::NoTask { option });
+        if !self.driver.is_task() && refresher.is_some_and(Refresher::is_async) {
+            return no_task("refresh_with_async");
         }
-        if self.listener_queue == 0 {
-            return out_of_range("listener_queue", "at least 1");
+        if !self.driver.is_task() && self.listener.as_ref().is_some_and(Listener::is_async) {
+            return no_task("eviction_listener_async");
         }
-        if self.negative_capacity == Some(0) {
-            return out_of_range("negative_capacity", "at least 1");
+        #[cfg(not(feature = "system"))]
+        if self.driver.has_threads() {
+            return Err(BuildError::NoThreads);
         }
-        if self.config.refresh_queue == 0 {
-            return out_of_range("refresh_queue", "at least 1");
-        }
-        if self.config.refresh_parallelism == Some(0) {
-            return out_of_range("refresh_parallelism", "at least 1");
-        }
-        self.check_driver()?;
         Ok(capacity)
     }
 
-    /// Returns an error if the driver cannot do what was configured.
-    fn check_driver(&self) -> Result<(), BuildError> {
-        let refresher = self.config.refresher.as_ref();
-        for (option, is_async) in [
-            (
-                "refresh_with_async",
-                refresher.is_some_and(Refresher::is_async),
-            ),
-            (
-                "eviction_listener_async",
-                self.listener.as_ref().is_some_and(Listener::is_async),
-            ),
-        ] {
-            if is_async && !self.driver.is_task() {
-                return Err(BuildError::NoTask { option });
-            }
-        }
-        #[cfg(not(feature = "system"))]
+    /// A setting that is out of its range, with that range.
+    fn out_of_range(&self, capacity: Option<u64>) -> Option<(&'static str, &'static str)> {
+        let config = &self.config;
+        let is_count = |shards: usize| shards.is_power_of_two() && shards <= SHARDS_MAX;
+        let is_fraction = |fraction: f64| (0.0..=1.0).contains(&fraction);
+        let lives = "more than zero: else no entry would live";
+        Some(if config.name.contains('\0') {
+            ("name", "text without a NUL character")
+        } else if capacity == Some(0) {
+            ("max_capacity", "at least 1")
+        } else if self.shards.is_some_and(|shards| !is_count(shards)) {
+            ("shards", "a power of two up to 4096")
+        } else if config.time_to_live == Some(Duration::ZERO) {
+            ("time_to_live", lives)
+        } else if config.time_to_idle == Some(Duration::ZERO) {
+            ("time_to_idle", lives)
+        } else if config.jitter.is_some_and(|jitter| !jitter.is_valid()) {
+            ("jitter", "a fraction from 0 to less than 1")
+        } else if config
+            .refresh_after
+            .is_some_and(|share| !is_fraction(share))
         {
-            if self.driver.has_threads() {
-                return Err(BuildError::NoThreads);
-            }
-            if self.clock.is_none() {
-                return Err(BuildError::NoClock);
-            }
-        }
-        Ok(())
+            ("refresh_after", "a fraction from 0 to 1")
+        } else if config.bounds.is_some_and(|(least, most)| least > most) {
+            ("ttl_bounds", "the shorter one first")
+        } else if self.listener_queue == 0 {
+            ("listener_queue", "at least 1")
+        } else if self.negative_capacity == Some(0) {
+            ("negative_capacity", "at least 1")
+        } else if config.refresh_queue == 0 {
+            ("refresh_queue", "at least 1")
+        } else if config.refresh_parallelism == Some(0) {
+            ("refresh_parallelism", "at least 1")
+        } else {
+            return None;
+        })
     }
 
     fn shard_count(&self, capacity: Option<u64>) -> usize {
@@ -458,7 +414,6 @@ where
     /// entry that is given another end by [`Cache::expire`], or none by [`Cache::persist`], has no
     /// idle time from then on: that end alone counts, until the key is stored again.
     #[doc(alias = "expireAfterAccess", alias = "expire_after_access")]
-    #[must_use]
     pub fn time_to_idle(mut self, idle: Duration) -> Self {
         self.config.time_to_idle = Some(idle);
         self.hooks.on_use = Some(UseHook::new());
@@ -475,7 +430,6 @@ where
     /// own, or with none ([`Lifetime`](crate::Lifetime)), or is given one by [`Cache::expire`] or
     /// [`Cache::persist`], it is not asked until the key is stored again.
     #[doc(alias = "expireAfter", alias = "expiry")]
-    #[must_use]
     pub fn expire_after(mut self, expiry: impl Expiry<K, V> + 'static) -> Self {
         self.config.expiry = Some(Box::new(expiry));
         self.hooks.on_use = Some(UseHook::new());
@@ -501,7 +455,6 @@ where
     /// # }
     /// ```
     #[doc(alias = "expireAfter", alias = "expire_after_create")]
-    #[must_use]
     pub fn time_to_live_by(
         self,
         ttl: impl Fn(&K, &V) -> Option<Duration> + Send + Sync + 'static,
@@ -512,7 +465,6 @@ where
     /// Sets the driver, which removes due entries, calls the listener and refreshes;
     /// [`Driver::Thread`] if not set. Takes a [`SharedDriver`](crate::SharedDriver), too.
     #[doc(alias = "scheduler", alias = "executor")]
-    #[must_use]
     pub fn driver(mut self, driver: impl Into<Driver>) -> Self {
         self.driver = driver.into();
         self.join = Some(SharedDriver::join);
@@ -544,7 +496,6 @@ where
         alias = "removal_listener",
         alias = "Lifecycle"
     )]
-    #[must_use]
     pub fn eviction_listener(
         mut self,
         listener: impl Fn(Removal<K, V>) + Send + Sync + 'static,
@@ -570,7 +521,6 @@ where
     /// room (what is due stays in memory, and invisible), and the events that callers cause are
     /// dropped and counted: see [`OnFull::Wait`].
     #[doc(alias = "async_eviction_listener")]
-    #[must_use]
     pub fn eviction_listener_async<F>(
         mut self,
         listener: impl Fn(Removal<K, V>) -> F + Send + Sync + 'static,
@@ -586,7 +536,6 @@ where
 
     /// Sets the hasher; the default is [`DefaultHashBuilder`].
     #[doc(alias = "build_with_hasher")]
-    #[must_use]
     pub fn hasher<T>(self, hasher: T) -> Builder<K, V, T>
     where
         T: BuildHasher + Send + Sync + 'static,
@@ -602,7 +551,6 @@ where
             listener: self.listener,
             listener_queue: self.listener_queue,
             on_full: self.on_full,
-            stale_on_error: self.stale_on_error,
             negative_capacity: self.negative_capacity,
             hooks: Hooks {
                 on_use: self.hooks.on_use.map(|_| UseHook::new()),
@@ -613,14 +561,7 @@ where
             join: self.join.map(|_| SharedDriver::join as Join<K, V, T>),
         }
     }
-}
 
-impl<K, V, S> Builder<K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
     /// Builds the cache.
     ///
     /// # Errors
@@ -632,7 +573,6 @@ where
         let capacity = self.check()?;
         let shards = self.shard_count(capacity);
         self.config.huge_pages &= self.is_large(capacity);
-        self.config.grace = ticks(self.stale_on_error).min(GRACE_MAX);
         if let Some(most) = self.negative_capacity {
             self.config.negatives_per_shard = most.div_ceil(shards as u64);
         }

@@ -67,7 +67,6 @@ impl<K, V> Cache<K, V> {
     /// Starts to configure a cache. Written as `Cache::<String, u64>::builder()`, it tells the
     /// builder's closures the types of their arguments. The type of the variable that the cache
     /// goes to comes too late for that.
-    #[must_use]
     pub fn builder() -> Builder<K, V> {
         Builder::new()
     }

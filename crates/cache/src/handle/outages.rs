@@ -7,6 +7,7 @@ use std::time::Duration;
 use tidewheel_time::ticks;
 
 use super::builder::Builder;
+use crate::shard::config::GRACE_MAX;
 use crate::shard::negative::new_memory;
 
 impl<K, V, S> Builder<K, V, S> {
@@ -15,9 +16,8 @@ impl<K, V, S> Builder<K, V, S> {
     /// years. The failing origin is asked again after [`error_backoff`](Self::error_backoff). One
     /// entry's own is [`Lifetime::stale_for`](crate::Lifetime::stale_for).
     #[doc(alias = "stale_if_error", alias = "stale-if-error")]
-    #[must_use]
     pub fn stale_on_error(mut self, limit: Duration) -> Self {
-        self.stale_on_error = limit;
+        self.config.grace = ticks(limit).min(GRACE_MAX);
         self
     }
 
@@ -57,7 +57,6 @@ impl<K, V, S> Builder<K, V, S> {
     /// # }
     /// ```
     #[doc(alias = "retry_after", alias = "back_off")]
-    #[must_use]
     pub fn error_backoff(mut self, wait: Duration) -> Self {
         self.config.error_backoff = ticks(wait);
         self
@@ -69,7 +68,6 @@ impl<K, V, S> Builder<K, V, S> {
     /// [`Stats::negatives`](crate::Stats::negatives) and
     /// [`Stats::negatives_evicted`](crate::Stats::negatives_evicted) tell how many there are and
     /// were. They do not count against [`max_capacity`](Self::max_capacity).
-    #[must_use]
     pub fn negative_capacity(mut self, most: u64) -> Self {
         self.negative_capacity = Some(most);
         self
@@ -81,7 +79,6 @@ impl<K: Send + Sync + 'static, V, S> Builder<K, V, S> {
     /// loader again. Zero: not at all. [`negative_capacity`](Self::negative_capacity) says how
     /// many.
     #[doc(alias = "negative_cache")]
-    #[must_use]
     pub fn negative_ttl(mut self, ttl: Duration) -> Self {
         self.config.negative_ttl = Some(ttl);
         self.config.new_memory = Some(new_memory);
@@ -118,7 +115,6 @@ impl<K: Send + Sync + 'static, V, S> Builder<K, V, S> {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use]
     pub fn error_ttl<E>(mut self, ttl: impl Fn(&E) -> Duration + Send + Sync + 'static) -> Self
     where
         E: Send + Sync + 'static,

@@ -38,7 +38,6 @@ where
     /// [`Cache::persist`](crate::Cache::persist) too; its own freshness. An end that is a point in
     /// wall time stays where it is.
     #[doc(alias = "LoadingCache", alias = "CacheLoader", alias = "reload")]
-    #[must_use]
     pub fn refresh_with<R>(self, load: impl Fn(&K) -> R + Send + Sync + 'static) -> Self
     where
         K: Clone,
@@ -75,7 +74,6 @@ where
     /// it, like any load: its value is then not stored. When the cache is closed, or the future
     /// that drives it is dropped, those in flight are dropped, and callers who wait for one of them
     /// load by themselves.
-    #[must_use]
     pub fn refresh_with_async<F, R>(self, load: impl Fn(K) -> F + Send + Sync + 'static) -> Self
     where
         K: Clone,
@@ -128,7 +126,6 @@ where
     /// # }
     /// ```
     #[doc(alias = "if_none_match", alias = "if_modified_since", alias = "reload")]
-    #[must_use]
     pub fn refresh_with_old<R>(self, load: impl Fn(&K, V) -> R + Send + Sync + 'static) -> Self
     where
         K: Clone,
@@ -141,7 +138,6 @@ where
 
     /// As [`refresh_with_old`](Self::refresh_with_old), with a future: see
     /// [`refresh_with_async`](Self::refresh_with_async).
-    #[must_use]
     pub fn refresh_with_old_async<F, R>(
         self,
         load: impl Fn(K, V) -> F + Send + Sync + 'static,
