@@ -191,12 +191,12 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         }
         let key = Arc::into_inner(key)?;
         let deadline = now.end(ttl);
-        let evicted = self.negatives.remember(
-            (new, rules.config.negatives_per_shard),
+        let evicted = self.negatives.memory(new).remember(
             hash.place(),
             (key, negative.clone()),
             deadline,
             now.tick(),
+            rules.config.negatives_per_shard,
             &|key| rules.place_of(key),
         );
         if evicted.is_some() {

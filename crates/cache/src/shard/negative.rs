@@ -64,16 +64,18 @@ impl<K> Negatives<K> {
         self.0.is_none()
     }
 
+    fn store(&self) -> Option<&TypedStore<K, Negative>> {
+        self.0.as_ref().map(|memory| memory.store())
+    }
+
     pub(crate) fn len(&self) -> u64 {
-        self.0.as_ref().map_or(0, |memory| memory.len())
+        self.store().map_or(0, |store| store.len() as u64)
     }
 
     #[inline]
     pub(crate) fn next_deadline(&self) -> u64 {
-        match &self.0 {
-            None => u64::MAX,
-            Some(memory) => memory.next_deadline(),
-        }
+        let next = self.store().and_then(TypedStore::next_deadline);
+        next.unwrap_or(u64::MAX)
     }
 
     /// Returns the error or absence that is remembered for a key, unless its time is over.
@@ -83,22 +85,15 @@ impl<K> Negatives<K> {
         is: impl Fn(&K) -> bool,
         now: Moment,
     ) -> Option<&Negative> {
-        self.0.as_ref()?.find(place, &is, now)
+        let store = self.store()?;
+        let slot = store.find(place, is)?;
+        let is_over = is_over(store.deadline(slot), now);
+        (!is_over).then(|| store.value(slot))
     }
 
-    /// Remembers what a key of which nothing is remembered has come to; returns what has made room
-    /// for it.
-    pub(crate) fn remember(
-        &mut self,
-        (new, most): (fn() -> NegativeMemory<K>, u64),
-        place: u32,
-        (key, negative): (K, Negative),
-        deadline: u64,
-        now: u64,
-        place_of: &impl Fn(&K) -> u32,
-    ) -> Option<Forgotten<K>> {
-        let memory = self.0.get_or_insert_with(new);
-        memory.remember(place, (key, negative), deadline, now, most, place_of)
+    /// What remembers; made by `new` if there is nothing yet.
+    pub(crate) fn memory(&mut self, new: fn() -> NegativeMemory<K>) -> &mut NegativeMemory<K> {
+        self.0.get_or_insert_with(new)
     }
 
     pub(crate) fn forget(&mut self, place: u32, is: impl Fn(&K) -> bool) -> Option<Forgotten<K>> {
@@ -128,10 +123,10 @@ impl<K> Negatives<K> {
 
     /// Panics if the structure is broken, or there are more than `most`.
     pub(crate) fn validate(&self, most: u64, place_of: &impl Fn(&K) -> u32) {
-        if let Some(memory) = &self.0 {
-            memory.validate(place_of);
-            assert_ne!(memory.len(), 0, "let go with the last one");
-            assert!(memory.len() <= most, "too many are remembered");
+        if let Some(store) = self.store() {
+            store.validate(place_of);
+            assert_ne!(store.len(), 0, "let go with the last one");
+            assert!(self.len() <= most, "too many are remembered");
         }
     }
 
@@ -141,7 +136,7 @@ impl<K> Negatives<K> {
     }
 
     fn let_go(&mut self) {
-        if self.0.as_ref().is_some_and(|memory| memory.len() == 0) {
+        if self.store().is_some_and(TypedStore::is_empty) {
             self.0 = None;
         }
     }
@@ -149,12 +144,10 @@ impl<K> Negatives<K> {
 
 /// See [`NegativeMemory`].
 pub(crate) trait NegativeStore<K>: Send + Sync {
-    fn len(&self) -> u64;
+    fn store(&self) -> &TypedStore<K, Negative>;
 
-    fn next_deadline(&self) -> u64;
-
-    fn find(&self, place: u32, is: &dyn Fn(&K) -> bool, now: Moment) -> Option<&Negative>;
-
+    /// Remembers what a key of which nothing is remembered has come to; returns what has made room
+    /// for it where there are more than `most`.
     fn remember(
         &mut self,
         place: u32,
@@ -177,8 +170,6 @@ pub(crate) trait NegativeStore<K>: Send + Sync {
 
     /// Drops all, though some may panic.
     fn discard(self: Box<Self>, counters: &Counters);
-
-    fn validate(&self, place_of: &dyn Fn(&K) -> u32);
 }
 
 /// An empty memory.
@@ -187,18 +178,8 @@ pub(crate) fn new_memory<K: Send + Sync + 'static>() -> NegativeMemory<K> {
 }
 
 impl<K: Send + Sync> NegativeStore<K> for TypedStore<K, Negative> {
-    fn len(&self) -> u64 {
-        self.len() as u64
-    }
-
-    fn next_deadline(&self) -> u64 {
-        self.next_deadline().unwrap_or(u64::MAX)
-    }
-
-    fn find(&self, place: u32, is: &dyn Fn(&K) -> bool, now: Moment) -> Option<&Negative> {
-        let slot = self.find(place, is)?;
-        let is_over = is_over(self.deadline(slot), now);
-        (!is_over).then(|| self.value(slot))
+    fn store(&self) -> &Self {
+        self
     }
 
     fn remember(
@@ -239,9 +220,5 @@ impl<K: Send + Sync> NegativeStore<K> for TypedStore<K, Negative> {
     fn discard(self: Box<Self>, counters: &Counters) {
         let entries = self.into_entries();
         counters.discard_pairs(entries.map(|(key, value, _)| (key, value)));
-    }
-
-    fn validate(&self, place_of: &dyn Fn(&K) -> u32) {
-        self.validate(&place_of);
     }
 }
