@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use foldhash::fast::RandomState;
-
-use crate::shard::tags::{GivenTags, tag_index};
+use crate::shard::tags::{GivenTags, TagGraph};
 
 /// An entry's lifetime, and its tags.
 ///
@@ -152,7 +150,7 @@ impl Lifetime {
     /// times; an entry with more than 32 tags is invalidated by any tag, whether it has it or not.
     #[must_use]
     pub fn tag(mut self, tag: impl Into<Arc<str>>) -> Self {
-        self.tags.push(tag.into(), tag_index::<RandomState>);
+        self.tags.push(tag.into(), TagGraph::new);
         self
     }
 }

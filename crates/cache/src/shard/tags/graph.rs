@@ -1,11 +1,5 @@
 //! The graph of tags: their nodes, the meaning of each node, and the number of its invalidations.
-//!
-//! It is generic in the hasher of names, though there is one: so it is compiled with a program that
-//! has tags, and not with this crate.
 
-use std::hash::BuildHasher;
-
-use super::TagIndex;
 use super::names::{Names, NodeKey, NodeKeyRef};
 use super::nodes::{NODES_MAX, Node, Nodes};
 use crate::sync::{
@@ -25,46 +19,65 @@ const OVERFLOW: u32 = 1;
 const PAIR: u64 = 1 << 63;
 
 /// The tags of a cache, and their invalidations.
-pub(crate) struct TagGraph<S> {
+pub(crate) struct TagGraph {
     nodes: Nodes,
-    names: RwLock<Names<S>>,
+    names: RwLock<Names>,
+    /// [`Self::find_or_make`], and [`Self::reclaim`]: so only who makes a graph contains them.
+    make: fn(&Self, &[&str]) -> u32,
+    free: fn(&Self, u32),
 }
 
-impl<S> TagIndex for TagGraph<S>
-where
-    S: BuildHasher + Default + Send + Sync,
-{
-    fn label_of(&self, tags: &[&str]) -> u64 {
+impl TagGraph {
+    pub(crate) fn new() -> Self {
+        Self {
+            nodes: Nodes::default(),
+            names: RwLock::new(Names::new(OVERFLOW + 1)),
+            make: Self::find_or_make,
+            free: Self::reclaim,
+        }
+    }
+
+    /// The label that an entry with these tags keeps, used once.
+    pub(super) fn label_of(&self, tags: &[&str]) -> u64 {
+        self.current((self.make)(self, tags))
+    }
+
+    fn find_or_make(&self, tags: &[&str]) -> u32 {
         let mut names = tags.to_vec();
         names.sort_unstable();
         names.dedup();
-        let id = self.known(&names).unwrap_or_else(|| self.interned(&names));
-        self.current(id)
+        self.known(&names).unwrap_or_else(|| self.interned(&names))
     }
 
-    fn is_current(&self, label: u64) -> bool {
+    pub(super) fn is_current(&self, label: u64) -> bool {
         self.sum((label >> 32) as u32) as u32 == label as u32
     }
 
-    fn keep(&self, label: u64) {
+    pub(super) fn keep(&self, label: u64) {
         self.node((label >> 32) as u32).refs.fetch_add(1, Relaxed);
     }
 
-    fn release(&self, label: u64) {
-        self.unref((label >> 32) as u32);
+    pub(super) fn release(&self, label: u64) {
+        let id = (label >> 32) as u32;
+        if self.node(id).refs.fetch_sub(1, Release) == 1 && id != OVERFLOW {
+            (self.free)(self, id);
+        }
     }
 
+    /// The label of an entry whose tags cannot be told apart.
     #[cfg(feature = "serde")]
-    fn label_of_any(&self) -> u64 {
+    pub(super) fn label_of_any(&self) -> u64 {
         self.node(OVERFLOW).refs.fetch_add(1, Relaxed);
         self.current(OVERFLOW)
     }
 
-    fn label_of_known(&self, tag: &str) -> Option<u64> {
+    /// The label of a tag that entries have, used once more.
+    pub(super) fn label_of_known(&self, tag: &str) -> Option<u64> {
         self.known(&[tag]).map(|id| self.current(id))
     }
 
-    fn invalidate(&self, tag: &str) -> bool {
+    /// Invalidates every entry whose label was made before; `false` when there is none. O(1).
+    pub(super) fn invalidate(&self, tag: &str) -> bool {
         let names = self.read();
         let mut any = false;
         if let Some(id) = names.find(NodeKeyRef::Leaf(tag)) {
@@ -79,8 +92,9 @@ where
         any
     }
 
+    /// The names of an entry's tags; `None` if they cannot be told apart.
     #[cfg(feature = "serde")]
-    fn names(&self, label: u64) -> Option<Vec<String>> {
+    pub(super) fn names(&self, label: u64) -> Option<Vec<String>> {
         let mut result = Vec::new();
         match (label >> 32) as u32 {
             0 => return Some(result),
@@ -105,7 +119,9 @@ where
         Some(result)
     }
 
-    fn has(&self, label: u64, leaf: u64) -> bool {
+    /// Returns whether an entry has the tag of `leaf`. It is not known for an entry with too many
+    /// tags.
+    pub(super) fn has(&self, label: u64, leaf: u64) -> bool {
         let leaf = (leaf >> 32) as u32;
         let mut id = (label >> 32) as u32;
         loop {
@@ -120,7 +136,9 @@ where
         }
     }
 
-    fn validate(&self, labels: &mut dyn Iterator<Item = u64>, lent: u64) {
+    /// Panics if a count is wrong: `labels` are those of all entries. Which tags are lent is not
+    /// known, but how often. For tests.
+    pub(super) fn validate(&self, labels: impl Iterator<Item = u64>, lent: u64) {
         let names = self.read();
         let mut refs = vec![0u64; names.end as usize];
         for label in labels {
@@ -142,15 +160,6 @@ where
         assert_eq!(more, lent, "tags that nobody has");
         let reserved = OVERFLOW + 1;
         assert_eq!(names.len() as u32 + names.free_len + reserved, names.end);
-    }
-}
-
-impl<S: BuildHasher + Default> TagGraph<S> {
-    pub(crate) fn new() -> Self {
-        Self {
-            nodes: Nodes::default(),
-            names: RwLock::new(Names::new(OVERFLOW + 1)),
-        }
     }
 
     /// The label of a set as it is now.
@@ -208,7 +217,7 @@ impl<S: BuildHasher + Default> TagGraph<S> {
         id
     }
 
-    fn set_of(&self, names: &mut Names<S>, tags: &[&str]) -> u32 {
+    fn set_of(&self, names: &mut Names, tags: &[&str]) -> u32 {
         let mut set = None;
         for tag in tags {
             let leaf = self.node_of(names, NodeKeyRef::Leaf(tag), 0);
@@ -224,7 +233,7 @@ impl<S: BuildHasher + Default> TagGraph<S> {
     }
 
     /// The node of a name or a pair. A new one has this body, and nothing refers to it yet.
-    fn node_of(&self, names: &mut Names<S>, wanted: NodeKeyRef<'_>, body: u64) -> u32 {
+    fn node_of(&self, names: &mut Names, wanted: NodeKeyRef<'_>, body: u64) -> u32 {
         if let Some(id) = names.find(wanted) {
             return id;
         }
@@ -242,7 +251,7 @@ impl<S: BuildHasher + Default> TagGraph<S> {
     }
 
     /// Takes a free node, or the next one that was never used.
-    fn vacant(&self, names: &mut Names<S>) -> u32 {
+    fn vacant(&self, names: &mut Names) -> u32 {
         let id = names.free;
         if id == 0 {
             names.end += 1;
@@ -253,14 +262,7 @@ impl<S: BuildHasher + Default> TagGraph<S> {
         id
     }
 
-    fn unref(&self, id: u32) {
-        if self.node(id).refs.fetch_sub(1, Release) == 1 && id != OVERFLOW {
-            self.reclaim(id);
-        }
-    }
-
     /// Frees a node that nothing refers to, and those that only it referred to.
-    #[cold]
     fn reclaim(&self, id: u32) {
         let mut names = self.write();
         let mut next = vec![id];
@@ -283,13 +285,13 @@ impl<S: BuildHasher + Default> TagGraph<S> {
         }
     }
 
-    fn write(&self) -> impl std::ops::DerefMut<Target = Names<S>> + '_ {
+    fn write(&self) -> impl std::ops::DerefMut<Target = Names> + '_ {
         self.names
             .write()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    fn read(&self) -> impl std::ops::Deref<Target = Names<S>> + '_ {
+    fn read(&self) -> impl std::ops::Deref<Target = Names> + '_ {
         self.names
             .read()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -298,13 +300,11 @@ impl<S: BuildHasher + Default> TagGraph<S> {
 
 #[cfg(test)]
 mod tests {
-    use foldhash::fast::RandomState;
-
     use super::*;
 
     #[test]
     fn a_label_is_current_until_one_of_its_tags_is_invalidated() {
-        let tags = TagGraph::<RandomState>::new();
+        let tags = TagGraph::new();
         let a = tags.label_of(&["a"]);
         let ab = tags.label_of(&["b", "a", "b"]);
         let abc = tags.label_of(&["a", "b", "c"]);
@@ -323,14 +323,14 @@ mod tests {
 
     #[test]
     fn tags_that_no_entry_has_are_forgotten() {
-        let tags = TagGraph::<RandomState>::new();
+        let tags = TagGraph::new();
         for round in 0..10_000 {
             let name = format!("user:{round}");
             let label = tags.label_of(&[name.as_str(), "all", "b"]);
             assert!(tags.is_current(label));
             tags.release(label);
         }
-        tags.validate(&mut std::iter::empty(), 0);
+        tags.validate(std::iter::empty(), 0);
         let names = tags.read();
         assert_eq!(names.len(), 0);
         assert!(names.end < 10, "nodes are reused");
@@ -338,18 +338,18 @@ mod tests {
 
     #[test]
     fn a_tag_that_was_forgotten_and_comes_back_is_not_invalidated() {
-        let tags = TagGraph::<RandomState>::new();
+        let tags = TagGraph::new();
         let first = tags.label_of(&["a"]);
         tags.invalidate("a");
         tags.release(first);
         let second = tags.label_of(&["a"]);
         assert!(tags.is_current(second));
-        tags.validate(&mut [second].into_iter(), 0);
+        tags.validate([second].into_iter(), 0);
     }
 
     #[test]
     fn an_entry_with_too_many_tags_is_invalidated_by_any() {
-        let tags = TagGraph::<RandomState>::new();
+        let tags = TagGraph::new();
         let many: Vec<String> = (0..=TAGS_PER_ENTRY_MAX).map(|i| i.to_string()).collect();
         let label = tags.label_of(&many.iter().map(String::as_str).collect::<Vec<_>>());
         assert!(tags.is_current(label));

@@ -25,68 +25,20 @@ mod nodes;
 
 use std::cell::Cell;
 use std::fmt;
-use std::hash::BuildHasher;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
-
-#[cfg(feature = "serde")]
-use foldhash::fast::RandomState;
 
 use crate::sync::{AtomicU64, Ordering::Relaxed};
 
 #[cfg(feature = "serde")]
 pub(crate) use graph::TAGS_PER_ENTRY_MAX;
-use graph::TagGraph;
+pub(crate) use graph::TagGraph;
 
 /// The tags of one cache; nothing before an entry has one.
 pub(crate) struct Tags {
-    index: OnceLock<Box<dyn TagIndex>>,
+    graph: OnceLock<TagGraph>,
     /// Uses that are no entry's, nor about to be. See [`LentTags`].
     lent: AtomicU64,
-}
-
-/// The index in which entries' tags are looked up.
-pub(crate) trait TagIndex: Send + Sync {
-    /// The label that an entry with these tags keeps, used once.
-    fn label_of(&self, tags: &[&str]) -> u64;
-
-    fn is_current(&self, label: u64) -> bool;
-
-    fn keep(&self, label: u64);
-
-    fn release(&self, label: u64);
-
-    /// The label of an entry whose tags cannot be told apart.
-    #[cfg(feature = "serde")]
-    fn label_of_any(&self) -> u64;
-
-    /// The label of a tag that entries have, used once more.
-    fn label_of_known(&self, tag: &str) -> Option<u64>;
-
-    /// Invalidates every entry whose label was made before; `false` when there is none. O(1).
-    fn invalidate(&self, tag: &str) -> bool;
-
-    /// The names of an entry's tags; `None` if they cannot be told apart.
-    #[cfg(feature = "serde")]
-    fn names(&self, label: u64) -> Option<Vec<String>>;
-
-    /// Returns whether an entry has the tag of `leaf`. It is not known for an entry with too many
-    /// tags.
-    fn has(&self, label: u64, leaf: u64) -> bool;
-
-    /// Panics if a count is wrong: `labels` are those of all entries. For tests.
-    fn validate(&self, labels: &mut dyn Iterator<Item = u64>, lent: u64);
-}
-
-/// Makes what tags are looked up in.
-pub(crate) type NewTagIndex = fn() -> Box<dyn TagIndex>;
-
-/// The only implementation. A program that names it contains it.
-pub(crate) fn tag_index<S>() -> Box<dyn TagIndex>
-where
-    S: BuildHasher + Default + Send + Sync + 'static,
-{
-    Box::new(TagGraph::<S>::new())
 }
 
 /// Tags that a caller gives an entry, and what they are looked up in. Mostly there are none: then
@@ -97,18 +49,16 @@ pub(crate) struct GivenTags(Option<Box<TagList>>);
 #[derive(Clone)]
 struct TagList {
     names: Vec<Arc<str>>,
-    index: NewTagIndex,
+    new_graph: fn() -> TagGraph,
 }
 
 impl GivenTags {
-    pub(crate) fn push(&mut self, tag: Arc<str>, index: NewTagIndex) {
-        let names = self.0.get_or_insert_with(|| {
-            Box::new(TagList {
-                names: Vec::new(),
-                index,
-            })
+    pub(crate) fn push(&mut self, tag: Arc<str>, new_graph: fn() -> TagGraph) {
+        let list = self.0.get_or_insert_with(|| {
+            let names = Vec::new();
+            Box::new(TagList { names, new_graph })
         });
-        names.names.push(tag);
+        list.names.push(tag);
     }
 }
 
@@ -185,7 +135,7 @@ impl Drop for LentTags<'_> {
 impl Tags {
     pub(crate) fn new() -> Self {
         Self {
-            index: OnceLock::new(),
+            graph: OnceLock::new(),
             lent: AtomicU64::new(0),
         }
     }
@@ -195,7 +145,7 @@ impl Tags {
     pub(crate) fn hold(&self, tags: &GivenTags) -> HeldTags<'_> {
         self.held(match &tags.0 {
             None => 0,
-            Some(given) => self.label_of(&given.names, given.index),
+            Some(given) => self.label_of(&given.names, given.new_graph),
         })
     }
 
@@ -205,9 +155,9 @@ impl Tags {
         self.held(0)
     }
 
-    fn label_of<T: AsRef<str>>(&self, tags: &[T], index: NewTagIndex) -> u64 {
+    fn label_of<T: AsRef<str>>(&self, tags: &[T], new_graph: fn() -> TagGraph) -> u64 {
         let names: Vec<&str> = tags.iter().map(AsRef::as_ref).collect();
-        self.index.get_or_init(index).label_of(&names)
+        self.graph.get_or_init(new_graph).label_of(&names)
     }
 
     /// Holds the tags of an entry that comes from a snapshot.
@@ -215,18 +165,14 @@ impl Tags {
     pub(crate) fn hold_names(&self, tags: &[String]) -> HeldTags<'_> {
         self.held(match tags.is_empty() {
             true => 0,
-            false => self.label_of(tags, tag_index::<RandomState>),
+            false => self.label_of(tags, TagGraph::new),
         })
     }
 
     /// Holds the label of an entry whose tags cannot be told apart.
     #[cfg(feature = "serde")]
     pub(crate) fn hold_any(&self) -> HeldTags<'_> {
-        self.held(
-            self.index
-                .get_or_init(tag_index::<RandomState>)
-                .label_of_any(),
-        )
+        self.held(self.graph.get_or_init(TagGraph::new).label_of_any())
     }
 
     /// Holds the tags of a stored entry for another one that is about to be stored with them.
@@ -239,7 +185,7 @@ impl Tags {
     /// Lends a tag's leaf to a caller that looks for entries with this tag; `None` when no entry
     /// has it.
     pub(crate) fn lend_known(&self, tag: &str) -> Option<LentTags<'_>> {
-        let label = self.index()?.label_of_known(tag)?;
+        let label = self.graph.get()?.label_of_known(tag)?;
         Some(self.lend(label))
     }
 
@@ -275,13 +221,13 @@ impl Tags {
     /// Returns whether no tag of an entry was invalidated since its label was made.
     #[inline]
     pub(crate) fn is_current(&self, label: u64) -> bool {
-        label == 0 || self.index.get().is_none_or(|index| index.is_current(label))
+        label == 0 || self.graph.get().is_none_or(|graph| graph.is_current(label))
     }
 
     /// Counts another entry with this label, which one that is stored has.
     fn keep(&self, label: u64) {
-        if let Some(index) = self.index.get().filter(|_| label != 0) {
-            index.keep(label);
+        if let Some(graph) = self.graph.get().filter(|_| label != 0) {
+            graph.keep(label);
         }
     }
 
@@ -295,42 +241,37 @@ impl Tags {
 
     #[inline(never)]
     fn release_some(&self, label: u64) {
-        if let Some(index) = self.index.get() {
-            index.release(label);
+        if let Some(graph) = self.graph.get() {
+            graph.release(label);
         }
     }
 
     /// Invalidates every entry whose label was made before; `false` when there is none. O(1).
     pub(crate) fn invalidate(&self, tag: &str) -> bool {
-        self.index().is_some_and(|index| index.invalidate(tag))
+        let graph = self.graph.get();
+        graph.is_some_and(|graph| graph.invalidate(tag))
     }
 
     /// The names of an entry's tags; `None` if they cannot be told apart.
     #[cfg(feature = "serde")]
     pub(crate) fn names(&self, label: u64) -> Option<Vec<String>> {
-        match self.index() {
-            Some(index) => index.names(label),
-            None => Some(Vec::new()),
-        }
+        let graph = self.graph.get();
+        graph.map_or(Some(Vec::new()), |graph| graph.names(label))
     }
 
     /// Returns whether an entry has the tag of `leaf`. It is not known for an entry with too many
     /// tags.
     pub(crate) fn has(&self, label: u64, leaf: &LentTags<'_>) -> bool {
-        self.index()
-            .is_some_and(|index| index.has(label, leaf.label()))
+        let graph = self.graph.get();
+        graph.is_some_and(|graph| graph.has(label, leaf.label()))
     }
 
     /// Panics if a count is wrong: `labels` are those of all entries. Which tags are lent is not
     /// known, but how often. For tests.
     pub(crate) fn validate(&self, mut labels: impl Iterator<Item = u64>) {
-        match self.index() {
-            Some(index) => index.validate(&mut labels, self.lent.load(Relaxed)),
+        match self.graph.get() {
+            Some(graph) => graph.validate(labels, self.lent.load(Relaxed)),
             None => assert!(labels.all(|label| label == 0), "a label of no tags"),
         }
-    }
-
-    fn index(&self) -> Option<&dyn TagIndex> {
-        self.index.get().map(|index| &**index)
     }
 }

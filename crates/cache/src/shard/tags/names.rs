@@ -6,14 +6,15 @@
 
 use std::hash::BuildHasher;
 
+use foldhash::fast::RandomState;
 use tidewheel_store::{Attributes, Slot, TypedStore};
 
 /// Entries that are moved to a fuller page, at most, when a name is forgotten.
 const TIDIED_PER_REMOVAL: u32 = 2;
 
-pub(super) struct Names<S> {
+pub(super) struct Names {
     named: TypedStore<NamedNode, ()>,
-    hasher: S,
+    hasher: RandomState,
     /// Every node below this number was given out at least once.
     pub(super) end: u32,
     /// The first node of the list of free ones; 0 for none.
@@ -59,17 +60,17 @@ impl From<NodeKeyRef<'_>> for NodeKey {
     }
 }
 
-fn place(hasher: &impl BuildHasher, wanted: NodeKeyRef<'_>) -> u32 {
+fn place(hasher: &RandomState, wanted: NodeKeyRef<'_>) -> u32 {
     let hash = hasher.hash_one(wanted);
     (hash >> 32) as u32 ^ hash as u32
 }
 
-impl<S: BuildHasher + Default> Names<S> {
+impl Names {
     /// No names; nodes below `end` are none of theirs.
     pub(super) fn new(end: u32) -> Self {
         Self {
             named: TypedStore::new(),
-            hasher: S::default(),
+            hasher: RandomState::default(),
             end,
             free: 0,
             free_len: 0,
