@@ -133,8 +133,9 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
     where
         R: LoaderResult<V>,
     {
-        let load = || load().into_answer();
-        let found = self.cache.inner.load(self.key, R::MAY_BE_ABSENT, load);
+        let load = |_| load().into_answer();
+        let inner = &self.cache.inner;
+        let found = inner.load(self.key, R::MAY_BE_ABSENT, false, load);
         found.map(R::answer)
     }
 
@@ -160,7 +161,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
     {
         let load = |old| load(old).into_answer();
         let inner = &self.cache.inner;
-        let found = inner.load_with_old(self.key, R::MAY_BE_ABSENT, load);
+        let found = inner.load(self.key, R::MAY_BE_ABSENT, true, load);
         found.map(R::answer)
     }
 
@@ -217,8 +218,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
     {
         let load = async { load.await.into_answer() };
         let inner = &self.cache.inner;
-        let found = inner.load_async(self.key, R::MAY_BE_ABSENT, load).await;
-        found.map(R::answer)
+        let found = inner.load_async(self.key, R::MAY_BE_ABSENT, false, |_| load);
+        found.await.map(R::answer)
     }
 
     /// As [`load_with_old`](Self::load_with_old), with a closure that returns a future. It is
@@ -245,7 +246,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
             async { loading.await.into_answer() }
         };
         let inner = &self.cache.inner;
-        let found = inner.load_with_old_async(self.key, R::MAY_BE_ABSENT, load);
+        let found = inner.load_async(self.key, R::MAY_BE_ABSENT, true, load);
         found.await.map(R::answer)
     }
 }

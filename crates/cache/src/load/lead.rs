@@ -10,7 +10,7 @@ use std::time::Duration;
 use tidewheel_time::Moment;
 
 use super::fetched::{Fetched, Outcome};
-use super::{Found, LoaderAnswer};
+use super::{Found, LoadError, LoaderAnswer};
 use crate::core::inner::Inner;
 use crate::loaded::{Loaded, LoadedKind, Presence};
 use crate::shard::Shard;
@@ -89,14 +89,11 @@ impl<'a, K: Hash + Eq, V, S: BuildHasher> Lead<'a, K, V, S> {
     }
 }
 
-impl<'a, K: Hash + Eq, V, S: BuildHasher> Lead<'a, K, V, S> {
+impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher> Lead<'a, K, V, S> {
     /// The old value for the loader: past its soft deadline, or past its end and still kept. With
     /// what it leaves to one that is the same.
-    pub(super) fn old(&self) -> Option<(V, Inherited<'a, K, V, S>)>
-    where
-        V: Clone,
-    {
-        let (inner, key) = (self.inner, self.key.as_deref()?);
+    pub(super) fn old(&self, is_wanted: bool) -> Option<(V, Inherited<'a, K, V, S>)> {
+        let (inner, key) = (self.inner, self.key.as_deref().filter(|_| is_wanted)?);
         let (shard, now) = inner.read_now(inner.cell(self.hash));
         let slot = shard.find(self.hash, key)?;
         if !shard.is_kept(&inner.rules, slot, now) {
@@ -108,15 +105,11 @@ impl<'a, K: Hash + Eq, V, S: BuildHasher> Lead<'a, K, V, S> {
 
     /// Ends the load with what its loader has answered, or with its panic. The lead is handed over
     /// before the panic goes on: the next leader need not wait for the unwinding.
-    pub(super) fn conclude<E>(
+    pub(super) fn conclude<E: LoadError>(
         self,
         answer: std::thread::Result<LoaderAnswer<V, E>>,
         inherited: Option<&Inherited<'_, K, V, S>>,
-    ) -> Found<V, E>
-    where
-        V: Clone,
-        E: Send + Sync + 'static,
-    {
+    ) -> Found<V, E> {
         match answer {
             Ok(answer) => self.finish(answer.map_err(Arc::new), inherited),
             Err(panic) => {
@@ -128,15 +121,11 @@ impl<'a, K: Hash + Eq, V, S: BuildHasher> Lead<'a, K, V, S> {
 
     /// Ends the load with what the loader has answered. `inherited` is of the old value that it may
     /// have been given.
-    pub(super) fn finish<E>(
+    pub(super) fn finish<E: LoadError>(
         mut self,
         answer: LoaderAnswer<V, Arc<E>>,
         inherited: Option<&Inherited<'_, K, V, S>>,
-    ) -> Found<V, E>
-    where
-        V: Clone,
-        E: Send + Sync + 'static,
-    {
+    ) -> Found<V, E> {
         #[cfg(feature = "metrics")]
         self.record_duration();
         let answer = match answer {
@@ -148,10 +137,11 @@ impl<'a, K: Hash + Eq, V, S: BuildHasher> Lead<'a, K, V, S> {
         Fetched::new(Ok(answer), Outcome::Loaded)
     }
 
-    fn finish_loaded(&mut self, loaded: Loaded<V>, inherited: Option<&Inherited<'_, K, V, S>>) -> V
-    where
-        V: Clone,
-    {
+    fn finish_loaded(
+        &mut self,
+        loaded: Loaded<V>,
+        inherited: Option<&Inherited<'_, K, V, S>>,
+    ) -> V {
         if loaded.kind == LoadedKind::Private {
             self.pass();
             return loaded.value;
@@ -164,11 +154,7 @@ impl<'a, K: Hash + Eq, V, S: BuildHasher> Lead<'a, K, V, S> {
         value
     }
 
-    fn finish_failed<E>(mut self, error: Arc<E>) -> Found<V, E>
-    where
-        V: Clone,
-        E: Send + Sync + 'static,
-    {
+    fn finish_failed<E: LoadError>(mut self, error: Arc<E>) -> Found<V, E> {
         let negative = Negative::error(&error);
         let found = match &self.key {
             Some(key) => self
@@ -179,7 +165,9 @@ impl<'a, K: Hash + Eq, V, S: BuildHasher> Lead<'a, K, V, S> {
         self.fail(negative, None);
         found
     }
+}
 
+impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
     /// Stores the value, unless the load was superseded or overtaken, and takes the flight out.
     pub(super) fn put(&mut self, loaded: Loaded<V>, inherited: Option<&Inherited<'_, K, V, S>>) {
         let inner = self.inner;

@@ -14,11 +14,10 @@ use std::sync::Arc;
 
 use equivalent::Equivalent;
 
-use super::claim::{NextStep, Request};
+use super::claim::{NextStep, Request, Wait, Waited};
 use super::form::BorrowedKey;
-use super::future::{Wait, Waited};
 use super::lead::Lead;
-use super::{CallerAnswer, LoaderAnswer};
+use super::{CallerAnswer, LoadError, LoaderAnswer};
 use crate::core::inner::Inner;
 use crate::core::read::Purpose;
 use crate::loaded::{Loaded, Presence};
@@ -52,7 +51,7 @@ where
     K: Hash + Eq,
     V: Clone,
     S: BuildHasher,
-    E: Send + Sync + 'static,
+    E: LoadError,
     Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
 {
     /// Looks all keys up, and claims those that are missing.

@@ -9,14 +9,12 @@ mod claim;
 pub(crate) mod computed;
 pub(crate) mod fetched;
 pub(crate) mod form;
-mod future;
 pub(crate) mod latch;
 mod lead;
 pub(crate) mod loader_result;
-mod look_up;
 mod many;
 mod refresh;
-mod sync;
+mod run;
 mod turn;
 
 use std::convert::Infallible;
@@ -24,6 +22,11 @@ use std::sync::Arc;
 
 use self::fetched::Fetched;
 use crate::loaded::Presence;
+
+/// The error of a loader. It is shared by those who wait for the load, and may be remembered.
+pub(crate) trait LoadError: Send + Sync + 'static {}
+
+impl<E: Send + Sync + 'static> LoadError for E {}
 
 /// A caller's answer: `Ok(None)` is an absence.
 pub(crate) type CallerAnswer<V, E> = Result<Option<V>, Arc<E>>;

@@ -21,8 +21,8 @@ use std::sync::Weak;
 use tidewheel_store::Slot;
 use tidewheel_time::Moment;
 
-use super::future::PollGuard;
 use super::lead::Lead;
+use super::run::PollGuard;
 use crate::core::hooks::RefreshHook;
 #[cfg(feature = "system")]
 use crate::core::hooks::Runs;

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use tidewheel_store::Slot;
 use tidewheel_time::Moment;
 
+use super::claim::Wait;
 use super::computed::Computed;
-use super::future::Wait;
 use super::latch::Compute;
 use super::lead::Lead;
 use crate::core::inner::Inner;
