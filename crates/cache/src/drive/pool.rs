@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::hooks::Runs;
-use crate::events::reentrancy;
 use crate::sync::{Condvar, Mutex, lock};
 
 /// The time that a thread other than the first waits for work before it ends.
@@ -82,7 +81,6 @@ impl Pool {
     /// A thread: runs what there is until there is no more for a while, or, as the first one, to
     /// the end.
     pub(crate) fn work(&self, is_first: bool) {
-        reentrancy::work_for_caches();
         while let Some(cache) = self.next(is_first) {
             if Arc::clone(&cache).run_one() {
                 // This thread, if no other, comes to it.

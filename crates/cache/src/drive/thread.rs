@@ -8,7 +8,6 @@ use tidewheel_time::waker_of;
 use crate::core::driven::Driven;
 use crate::drive::group::Group;
 use crate::drive::timers::ThreadTimers;
-use crate::events::reentrancy;
 use crate::sync::{Mutex, lock};
 
 /// A thread as others see it: any thread may give it something to drive.
@@ -64,7 +63,6 @@ impl DrivingThread {
 
     /// The thread. `errand` is what it does beside, whenever it wakes.
     pub(crate) fn run(&self, errand: &dyn Fn()) {
-        reentrancy::work_for_caches();
         let own = thread::current();
         let waker = waker_of(own.clone());
         // Whoever comes before this is seen by the first look.

@@ -13,6 +13,7 @@ use crate::drive::driving::Driving;
 use crate::drive::pool::Pool;
 use crate::drive::step::TurnBudget;
 use crate::drive::thread::DrivingThread;
+use crate::events::reentrancy;
 use crate::sync::{Mutex, lock};
 
 /// The threads of one driver. They start when a cache joins that needs them.
@@ -166,7 +167,10 @@ impl SharedState {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         let builder = thread::Builder::new().name(format!("{}-{role}", self.name));
-        threads.handles.push(builder.spawn(work)?);
+        threads.handles.push(builder.spawn(|| {
+            reentrancy::work_for_caches();
+            work();
+        })?);
         Ok(())
     }
 }

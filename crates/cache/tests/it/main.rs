@@ -60,3 +60,5 @@ mod tags;
 mod turns;
 mod twelve_bugs;
 mod user_code;
+#[cfg(all(feature = "system", not(target_family = "wasm")))]
+mod worker_threads;
