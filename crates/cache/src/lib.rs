@@ -303,9 +303,8 @@ mod stats;
 mod sync;
 mod time;
 
-pub use drive::driver::Driver;
+pub use drive::driver::{Driver, SharedDriver};
 pub use drive::expiry::Progress;
-pub use drive::shared::SharedDriver;
 pub use equivalent::Equivalent;
 pub use error::BuildError;
 pub use handle::builder::Builder;
@@ -318,14 +317,13 @@ pub use handle::iter::{Entries, Iter, Keys, TaggedEntries};
 #[cfg(feature = "serde")]
 pub use handle::snapshot::{RestoreError, Snapshot};
 pub use lifetime::{Condition, Expiry, Jitter, Lifetime, Ttl};
-pub use load::computed::Computed;
 pub use load::fetched::{Fetched, Outcome};
 pub use load::form::{BorrowedKey, KeyForm, OwnedKey};
-pub use load::latch::Compute;
+pub use load::latch::{Compute, Computed};
 pub use load::loader_result::{LoaderResult, RefresherResult};
 pub use loaded::{Loaded, Presence};
 pub use removal::{Removal, RemovalCause};
-pub use shard::event_room::OnFull;
+pub use shard::rules::OnFull;
 pub use stats::Stats;
 #[cfg(feature = "system")]
 pub use tidewheel_time::SystemClock;

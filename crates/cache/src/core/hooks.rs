@@ -17,14 +17,11 @@ use std::sync::{Arc, Weak};
 use tidewheel_store::Slot;
 use tidewheel_time::Moment;
 
-use crate::core::cell::ShardCell;
+use crate::core::inner::{Inner, ShardCell};
 #[cfg(feature = "system")]
-use crate::core::driven::Driven;
-use crate::core::inner::Inner;
-#[cfg(feature = "system")]
-use crate::core::workers::WorkerGuard;
+use crate::core::workers::{Driven, WorkerGuard};
 use crate::shard::Shard;
-use crate::shard::renew::Renewal;
+use crate::shard::ends::Renewal;
 use crate::shard::rules::{Hashed, Rules};
 
 /// The hooks that the builder has set.

@@ -1,23 +1,26 @@
-//! The shared state of a cache: its shards, the rules by which they act, its time, what it has
-//! counted, and who works for it.
+//! The shared state of a cache: its shards behind their locks, the rules by which they act, its
+//! time, what it has counted, and who works for it; and a change of a shard: one hold of its lock,
+//! and what that leaves to be done afterwards.
 
 use std::hash::{BuildHasher, Hash};
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidewheel_time::{Moment, NEVER, TICK_NANOS};
+use equivalent::Equivalent;
+use tidewheel_store::{Lens, TypedStore};
+use tidewheel_time::{Moment, NEVER, Soonest, TICK_NANOS};
 
-use crate::core::cell::ShardCell;
 use crate::core::hooks::Hooks;
 use crate::core::refreshes::Refreshes;
 use crate::core::requests::Requests;
 use crate::core::workers::Workers;
 use crate::events::delivery::Delivery;
 use crate::shard::Shard;
-use crate::shard::emptied::Entries;
+use crate::shard::effects::{Entries, Garbage, ShardRequest};
 use crate::shard::rules::{Hashed, Rules};
 use crate::stats::{Counters, LATENESS_WINDOWS, Stats};
-use crate::sync::{AtomicBool, ReadGuard};
+use crate::sync::{AtomicBool, Ordering::Relaxed, ReadGuard, ShardLock, WriteGuard};
 use crate::time::{Bound, Time};
 
 /// More than any deadline is ahead, in nanoseconds: they have 60 bits.
@@ -138,7 +141,7 @@ impl<K, V, S> Inner<K, V, S> {
 }
 
 /// The time, for readers and for callers who hold no shard. A change of a shard gets it from [its
-/// hold](crate::core::cell::Hold), and a driver from [its step](crate::drive::step).
+/// hold](crate::core::inner::Hold), and a driver from [its step](crate::drive::step).
 impl<K, V, S> Inner<K, V, S> {
     /// The time at which a call begins that holds no shard.
     pub(crate) fn now(&self) -> Moment {
@@ -194,5 +197,299 @@ impl<K: Hash, V, S: BuildHasher> Inner<K, V, S> {
     #[inline]
     pub(crate) fn hash<Q: Hash + ?Sized>(&self, key: &Q) -> Hashed {
         self.rules.hash(key)
+    }
+}
+
+/// A shard with what others read without its lock.
+///
+/// The lock's word is in a cache line of its own. Threads that read the same shard take that line
+/// from each other, and all else that they look at stays with each of them.
+#[repr(C, align(128))]
+pub(crate) struct ShardCell<K, V> {
+    /// Reads the store without the lock, where that is possible.
+    pub(crate) lens: Option<Lens<K, V>>,
+    /// A lower bound of the shard's next deadline, in ticks; `u64::MAX` for none.
+    pub(crate) next_deadline: Soonest,
+    /// True if enough was removed to make tidying worth while.
+    pub(crate) untidy: AtomicBool,
+    pub(crate) lock: ShardLock<Shard<K, V>>,
+}
+
+impl<K, V> ShardCell<K, V> {
+    pub(crate) fn new(lent: u64, new_store: fn() -> TypedStore<K, V>, huge_pages: bool) -> Self {
+        // Under shuttle all go the way of the lock: it knows nothing of the other one.
+        let mut store = if cfg!(all(shuttle, feature = "shuttle")) {
+            TypedStore::new()
+        } else {
+            new_store()
+        };
+        if huge_pages {
+            store.use_huge_pages();
+        }
+        store.defer_frees();
+        Self {
+            lens: store.lens(),
+            lock: ShardLock::new(Shard::new(lent, store)),
+            next_deadline: Soonest::new(),
+            untidy: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns whether an entry of the shard may have a deadline.
+    #[inline(always)]
+    pub(crate) fn has_deadlines(&self) -> bool {
+        self.next_deadline.get() != u64::MAX
+    }
+
+    /// Returns whether tidying has become worth while and the driver was not told.
+    #[inline(always)]
+    pub(crate) fn became_untidy(&self, shard: &Shard<K, V>) -> bool {
+        shard.is_untidy() && !self.untidy.load(Relaxed)
+    }
+}
+
+/// A hold gives up its shard only where it ends.
+const HELD: &str = "held to the end";
+
+/// A shard that is held for writing. When it is dropped, though a change has panicked, it
+/// publishes the next deadline, drops what was removed, and wakes who must know.
+pub(crate) struct Hold<'a, K, V, S> {
+    inner: &'a Inner<K, V, S>,
+    cell: &'a ShardCell<K, V>,
+    shard: Option<WriteGuard<'a, Shard<K, V>>>,
+}
+
+impl<K, V, S> Deref for Hold<'_, K, V, S> {
+    type Target = Shard<K, V>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Shard<K, V> {
+        self.shard.as_ref().expect(HELD)
+    }
+}
+
+impl<K, V, S> DerefMut for Hold<'_, K, V, S> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Shard<K, V> {
+        self.shard.as_mut().expect(HELD)
+    }
+}
+
+impl<K, V, S> Drop for Hold<'_, K, V, S> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(shard) = self.shard.take() {
+            self.inner.release(self.cell, shard);
+        }
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Hold<'_, K, V, S> {
+    /// Ends a caller's hold. Afterwards, unlocked:
+    ///
+    /// 1. If the entry that was stored last lacks weight, it takes that from other shards, or
+    ///    evicts.
+    /// 2. If the capacity has shrunk, it takes back what shards owe.
+    /// 3. If the queue of events is full, it delivers some, unless this thread holds a shard of
+    ///    another cache, which the listener may need.
+    #[inline(always)]
+    pub(crate) fn settle(mut self) {
+        let Some(mut shard) = self.shard.take() else {
+            return;
+        };
+        let (inner, cell) = (self.inner, self.cell);
+        let wanted = std::mem::take(&mut shard.effects.wanted);
+        let events = !shard.effects.outbox.is_empty();
+        if shard.leaves_nothing() && !cell.became_untidy(&shard) {
+            shard.store.end_change();
+            drop(shard);
+        } else {
+            inner.release(cell, shard);
+        }
+        if wanted != ShardRequest::Nothing || events {
+            inner.help(cell, wanted);
+        }
+    }
+
+    /// As [`settle`](Self::settle), of a hold that has only overwritten a value, with nothing in
+    /// the way.
+    #[inline(always)]
+    pub(crate) fn settle_overwritten(mut self) {
+        if self.republish {
+            return;
+        }
+        self.store.end_change();
+        self.shard = None;
+    }
+}
+
+impl<K, V, S> Inner<K, V, S> {
+    /// Locks a shard for writing.
+    #[inline(always)]
+    pub(crate) fn begin<'a>(&'a self, cell: &'a ShardCell<K, V>) -> Hold<'a, K, V, S> {
+        let mut shard = cell.lock.write(self.id());
+        shard.changes = shard.changes.wrapping_add(1);
+        shard.store.begin_change();
+        Hold {
+            inner: self,
+            cell,
+            shard: Some(shard),
+        }
+    }
+
+    /// Changes a shard under its lock.
+    ///
+    /// For drivers, which must not be kept waiting by a listener, nor call one while they drive;
+    /// and for changes by which nothing leaves and nothing is stored.
+    pub(crate) fn hold<R>(
+        &self,
+        cell: &ShardCell<K, V>,
+        change: impl FnOnce(&mut Shard<K, V>) -> R,
+    ) -> R {
+        change(&mut self.begin(cell))
+    }
+
+    /// As [`begin`](Self::begin), and reads the clock under the lock.
+    #[inline(always)]
+    fn begin_now<'a>(&'a self, cell: &'a ShardCell<K, V>) -> (Hold<'a, K, V, S>, Moment) {
+        // A user's clock may take its time.
+        let given = self.time.given_now();
+        let hold = self.begin(cell);
+        (hold, given.unwrap_or_else(|| self.time.now()))
+    }
+
+    /// As [`begin`](Self::begin), for an entry that is stored under this hash, with the time if
+    /// that matters. The clock is read under the lock if it is not a user's: meanwhile the memory
+    /// comes that was asked for.
+    #[inline(always)]
+    pub(crate) fn begin_for<'a>(
+        &'a self,
+        cell: &'a ShardCell<K, V>,
+        hash: Hashed,
+        needs_time: bool,
+    ) -> (Hold<'a, K, V, S>, Moment) {
+        let early = match needs_time {
+            true => self.time.given_now(),
+            false => Some(Moment(0)),
+        };
+        let hold = self.begin(cell);
+        hold.store.expect(hash.place());
+        (hold, early.unwrap_or_else(|| self.time.now()))
+    }
+
+    /// As [`hold`](Self::hold), at a time that was read under the lock: for who claims a key. Once
+    /// it leads a flight it must not wait for a listener, which may wait for the flight.
+    pub(crate) fn hold_now<R>(
+        &self,
+        cell: &ShardCell<K, V>,
+        change: impl FnOnce(&mut Shard<K, V>, Moment) -> R,
+    ) -> R {
+        let (mut hold, now) = self.begin_now(cell);
+        change(&mut hold, now)
+    }
+
+    /// Ends a hold of a shard.
+    #[inline(never)]
+    fn release(&self, cell: &ShardCell<K, V>, mut shard: WriteGuard<'_, Shard<K, V>>) {
+        let mut earlier = None;
+        if shard.republish {
+            shard.republish = false;
+            let next = shard.next_deadline();
+            if next < shard.published {
+                earlier = Some(next);
+            }
+            shard.published = next;
+            cell.next_deadline.publish(next);
+        }
+        let untidy = cell.became_untidy(&shard);
+        if untidy {
+            cell.untidy.store(true, Relaxed);
+        }
+        let garbage = shard.effects.garbage.take();
+        let freed = shard.store.take_freed();
+        let events = shard.effects.outbox.take_news();
+        shard.store.end_change();
+        drop(shard);
+        for store in garbage.iter().flat_map(Garbage::stores) {
+            self.release_tags(&**store);
+        }
+        // Others are woken before user code is run, which may take its time.
+        if let Some(next) = earlier {
+            self.requests.lowered(next);
+        }
+        if untidy {
+            self.requests.tidy_wanted();
+        }
+        if events {
+            self.requests.events_wanted(&self.delivery.wanted);
+        }
+        if let Some(garbage) = garbage {
+            garbage.discard(&self.counters);
+        }
+        // Seldom there: asked here, it is not asked field by field.
+        if let Some(freed) = freed {
+            drop(freed);
+        }
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+    /// Changes a shard as a caller, at a time that was read under the lock, and
+    /// [settles](Hold::settle) what that leaves to do.
+    pub(crate) fn change<R>(
+        &self,
+        cell: &ShardCell<K, V>,
+        change: impl FnOnce(&mut Shard<K, V>, Moment) -> R,
+    ) -> R {
+        let (mut hold, now) = self.begin_now(cell);
+        let result = change(&mut hold, now);
+        hold.settle();
+        result
+    }
+
+    /// Does for other shards, and for the listener, what a caller's hold has left to do.
+    #[cold]
+    #[inline(never)]
+    fn help(&self, cell: &ShardCell<K, V>, wanted: ShardRequest) {
+        match wanted {
+            ShardRequest::Nothing => {}
+            ShardRequest::Room(weight) => self.find_room(cell, weight),
+            ShardRequest::RepayDebt => {
+                self.collect_some();
+            }
+        }
+        if self.must_help() {
+            self.deliver(true);
+        }
+    }
+
+    /// As [`change`](Self::change), of one key, which may turn out to be none: only where `find`
+    /// finds what to change, it waits for a closure that computes the key's value, and supersedes a
+    /// load.
+    pub(crate) fn change_key<Q: Equivalent<K> + ?Sized, T, R>(
+        &self,
+        hash: Hashed,
+        key: &Q,
+        find: impl Fn(&Shard<K, V>, Moment) -> Option<T>,
+        change: impl FnOnce(&mut Shard<K, V>, T, Moment) -> R,
+    ) -> Option<R> {
+        let cell = self.cell(hash);
+        let mut change = Some(change);
+        loop {
+            let done = self.change(cell, |shard, now| {
+                let Some(found) = find(shard, now) else {
+                    return Ok(None);
+                };
+                if let Some(latch) = shard.writing(hash, |stored| key.equivalent(stored)) {
+                    return Err(latch);
+                }
+                let change = change.take().expect("runs once");
+                Ok(Some(change(shard, found, now)))
+            });
+            match done {
+                Ok(result) => return result,
+                Err(latch) => latch.wait_open(),
+            }
+        }
     }
 }

@@ -7,9 +7,7 @@ use std::time::Duration;
 use tidewheel_store::{Attributes, Slot};
 use tidewheel_time::Moment;
 
-use crate::core::cell::Hold;
-use crate::core::cell::ShardCell;
-use crate::core::inner::Inner;
+use crate::core::inner::{Hold, Inner, ShardCell};
 use crate::lifetime::{Lifetime, TtlChoice};
 use crate::shard::Shard;
 use crate::shard::config::{Config, own_grace};

@@ -2,8 +2,7 @@
 
 use std::hash::{BuildHasher, Hash};
 
-use crate::core::cell::ShardCell;
-use crate::core::inner::Inner;
+use crate::core::inner::{Inner, ShardCell};
 use crate::shard::rules::Hashed;
 
 /// Entries of usual weight that one hold evicts when the capacity has shrunk.

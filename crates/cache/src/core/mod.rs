@@ -64,9 +64,7 @@
 //! all, then for the slots', and then read or store one after the other, with one reading of the
 //! clock.
 
-pub(crate) mod cell;
 mod deliver;
-pub(crate) mod driven;
 pub(crate) mod hooks;
 pub(crate) mod inner;
 pub(crate) mod insert;
@@ -76,5 +74,4 @@ pub(crate) mod metrics;
 pub(crate) mod read;
 pub(crate) mod refreshes;
 pub(crate) mod requests;
-pub(crate) mod sweeps;
 pub(crate) mod workers;

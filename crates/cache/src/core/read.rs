@@ -5,8 +5,7 @@ use std::hash::{BuildHasher, Hash};
 use equivalent::Equivalent;
 use tidewheel_store::{FirstLook, Found, Lens, OptimisticRead, Slot};
 
-use crate::core::cell::ShardCell;
-use crate::core::inner::Inner;
+use crate::core::inner::{Inner, ShardCell};
 use crate::shard::Shard;
 use crate::shard::rules::Hashed;
 use crate::shard::sight::Sight;

@@ -9,12 +9,11 @@ use std::time::Duration;
 
 use tidewheel_time::{Alarm, NEVER};
 
-use crate::core::driven::{Driven, Turn};
 use crate::core::inner::Inner;
-use crate::core::workers::{WorkerGuard, WorkerKind};
+use crate::core::workers::{Driven, Turn, WorkerGuard, WorkerKind};
 use crate::drive::background::{Aside, Background};
-use crate::drive::clear::Emptying;
 use crate::drive::expiry::Rounds;
+use crate::drive::shutdown::Emptying;
 use crate::drive::step::{Next, TurnBudget};
 use crate::events::reentrancy;
 use crate::events::waiting::WaiterSlot;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use crate::core::driven::{Driven, Turn};
+use crate::core::workers::{Driven, Turn};
 #[cfg(feature = "system")]
 use crate::drive::timers::ThreadTimers;
 use crate::drive::timers::Timers;

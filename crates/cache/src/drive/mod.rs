@@ -14,8 +14,8 @@
 //! | shared task | the future of `SharedDriver::drive` | the same | the same |
 //!
 //! One loop, `driving.rs`, is behind all of them. It is called in turns: each removes what is due
-//! and says how long to sleep, and nothing in it waits. A thread (`thread.rs`) and a shared task
-//! (`registry.rs`) have a group of such loops, and give a turn to those that were woken and no
+//! and says how long to sleep, and nothing in it waits. A thread (`worker_threads.rs`) and a shared
+//! task (`registry.rs`) have a group of such loops, and give a turn to those that were woken and no
 //! others (`group.rs`), so a step costs what is due, however many caches there are. The future of
 //! one cache gives it a turn at each poll. The sleeps are a thread's or a runtime's (`timers.rs`).
 //!
@@ -39,22 +39,13 @@
 //! a turn and then wakes the poller, which looks at the list before it sleeps.
 
 mod background;
-mod clear;
 pub(crate) mod driver;
 pub(crate) mod driving;
 pub(crate) mod expiry;
 pub(crate) mod group;
-#[cfg(feature = "system")]
-mod pool;
 mod registry;
-pub(crate) mod shared;
 mod shutdown;
 pub(crate) mod step;
-pub(crate) mod sweep;
-#[cfg(feature = "system")]
-mod telling;
-#[cfg(feature = "system")]
-mod thread;
 pub(crate) mod timers;
 #[cfg(feature = "system")]
 mod worker_threads;

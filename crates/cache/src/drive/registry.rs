@@ -10,8 +10,8 @@ use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
-use crate::core::driven::Driven;
 use crate::core::inner::Inner;
+use crate::core::workers::Driven;
 use crate::drive::driving::Driving;
 use crate::drive::group::Group;
 use crate::drive::step::TurnBudget;

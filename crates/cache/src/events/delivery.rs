@@ -12,7 +12,7 @@ use super::waiting::{WaiterSlot, Waiting};
 use crate::quiet::forget_quietly;
 use crate::removal::Removal;
 use crate::shard::effects::Events;
-use crate::shard::event_room::EventRoom;
+use crate::shard::rules::EventRoom;
 use crate::stats::{Count, Counters};
 use crate::sync::{AtomicBool, Condvar, Mutex, Ordering::SeqCst, lock};
 

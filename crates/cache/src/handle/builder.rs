@@ -9,21 +9,17 @@ use tidewheel_store::TypedStore;
 use tidewheel_time::{Clock, DefaultHashBuilder};
 
 use super::cache::Cache;
-use super::owner::Join;
+use super::driving::Join;
 use crate::core::hooks::{Hooks, ListenerHook, RefreshHook, UseHook};
 use crate::core::inner::Inner;
-use crate::drive::driver::Driver;
-use crate::drive::shared::SharedDriver;
+use crate::drive::driver::{Driver, SharedDriver};
 use crate::error::BuildError;
 use crate::events::delivery::{Delivery, Listener, ListenerFuture};
 use crate::lifetime::{Expiry, Jitter};
 use crate::removal::Removal;
-use crate::shard::capacity::Account;
-use crate::shard::config::Config;
-use crate::shard::emptied::emptied;
-use crate::shard::event_room::{EventRoom, Listens, OnFull};
-use crate::shard::refresher::Refresher;
-use crate::shard::rules::Rules;
+use crate::shard::config::{Config, Refresher};
+use crate::shard::effects::emptied;
+use crate::shard::rules::{Account, EventRoom, Listens, OnFull, Rules};
 use crate::shard::tags::Tags;
 use crate::time::Time;
 

@@ -10,9 +10,8 @@ use tidewheel_store::{Found, Slot};
 use tidewheel_time::{DefaultHashBuilder, Moment};
 
 use super::builder::Builder;
-use super::owner::{Join, Owner};
-use crate::core::cell::ShardCell;
-use crate::core::inner::Inner;
+use super::driving::{Join, Owner};
+use crate::core::inner::{Inner, ShardCell};
 use crate::core::read::Purpose;
 use crate::drive::driver::Driver;
 use crate::error::BuildError;

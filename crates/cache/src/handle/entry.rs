@@ -8,9 +8,8 @@ use equivalent::Equivalent;
 use tidewheel_time::DefaultHashBuilder;
 
 use super::cache::Cache;
-use crate::load::computed::{Computed, sure};
 use crate::load::form::{BorrowedKey, KeyForm, OwnedKey};
-use crate::load::latch::{Compute, PutIf};
+use crate::load::latch::{Compute, Computed, PutIf, sure};
 use crate::loaded::Loaded;
 use crate::quiet::Quiet;
 

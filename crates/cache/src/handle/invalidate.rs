@@ -7,9 +7,8 @@ use tidewheel_store::{Slot, TypedStore};
 use tidewheel_time::Moment;
 
 use super::cache::Cache;
-use crate::core::cell::ShardCell;
 use crate::core::hooks::SweepHook;
-use crate::core::inner::Inner;
+use crate::core::inner::{Inner, ShardCell};
 use crate::removal::RemovalCause;
 use crate::shard::Shard;
 use crate::shard::flight::Flight;

@@ -6,8 +6,7 @@ use std::hash::{BuildHasher, Hash};
 use equivalent::Equivalent;
 
 use super::cache::Cache;
-use crate::core::cell::ShardCell;
-use crate::core::inner::Inner;
+use crate::core::inner::{Inner, ShardCell};
 use crate::core::read::Purpose;
 use crate::lifetime::Lifetime;
 use crate::shard::rules::Hashed;

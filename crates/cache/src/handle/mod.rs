@@ -4,13 +4,11 @@
 
 pub(crate) mod builder;
 pub(crate) mod cache;
-mod outages;
-mod owner;
+pub(crate) mod origins;
 
 mod many;
 
 mod load;
-mod load_many;
 
 pub(crate) mod fetch;
 
@@ -23,7 +21,6 @@ mod ttl;
 mod invalidate;
 
 mod capacity;
-mod refreshers;
 
 pub(crate) mod iter;
 

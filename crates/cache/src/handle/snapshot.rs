@@ -17,7 +17,7 @@ use super::cache::Cache;
 use crate::core::inner::Inner;
 use crate::shard::Shard;
 use crate::shard::config::own_grace;
-use crate::shard::fresh::StatedLifetime;
+use crate::shard::ends::StatedLifetime;
 use crate::shard::tags::TAGS_PER_ENTRY_MAX;
 use crate::shard::write::Prepared;
 use tidewheel_time::{Moment, TICK_NANOS};

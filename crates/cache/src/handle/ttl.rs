@@ -9,7 +9,7 @@ use super::cache::Cache;
 use crate::lifetime::{Condition, Ttl};
 use crate::removal::RemovalCause;
 use crate::shard::Shard;
-use crate::shard::fresh::StatedTtl;
+use crate::shard::ends::StatedTtl;
 use tidewheel_time::{Moment, ticks};
 
 /// # Time to live

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::{CallerAnswer, LoaderAnswer, infallible};
 use crate::loaded::{Loaded, Presence};
+use crate::shard::config::Refreshed;
 use crate::shard::flight::Negative;
-use crate::shard::refresher::Refreshed;
 
 /// The result type of a loader for [`Fetch::load_with`](crate::Fetch::load_with), and
 /// the answer that the caller gets for it:

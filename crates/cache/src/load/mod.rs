@@ -6,7 +6,6 @@
 //! of the lock the flight leaves the table and the value enters the store, so nobody can miss both.
 
 mod claim;
-pub(crate) mod computed;
 pub(crate) mod fetched;
 pub(crate) mod form;
 pub(crate) mod latch;

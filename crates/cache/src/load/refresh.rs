@@ -33,9 +33,9 @@ use crate::core::workers::{WorkerGuard, WorkerKind};
 use crate::loaded::{Loaded, LoadedKind, Presence};
 use crate::quiet::{Quiet, forget_quietly};
 use crate::shard::Shard;
+use crate::shard::config::{Load, Refreshed};
+use crate::shard::ends::Inherited;
 use crate::shard::flight::{Negative, Phase};
-use crate::shard::fresh::Inherited;
-use crate::shard::refresher::{Load, Refreshed};
 use crate::shard::rules::Hashed;
 use crate::stats::Count;
 

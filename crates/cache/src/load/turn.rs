@@ -16,8 +16,7 @@ use tidewheel_store::Slot;
 use tidewheel_time::Moment;
 
 use super::claim::Wait;
-use super::computed::Computed;
-use super::latch::Compute;
+use super::latch::{Compute, Computed};
 use super::lead::Lead;
 use crate::core::inner::Inner;
 use crate::loaded::Loaded;

@@ -1,20 +1,28 @@
 //! A load begins and ends. A key is claimed: the caller leads the load, joins another's, or has an
 //! answer. In the end the flight leaves the table, and what the loader says is stored or
 //! remembered, unless a writer has superseded the load or an invalidation has overtaken it.
+//!
+//! A load that has failed leaves an old value of its key where it is, dead or alive. The value's
+//! soft deadline is past, and becomes the time of the next try. So nothing is allocated for a
+//! failing origin, however many keys are asked for.
 
+use std::any::{Any, TypeId};
+use std::convert::Infallible;
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidewheel_store::{Slot, Soft, TypedStore};
 use tidewheel_time::Moment;
 
-use super::Shard;
-use super::flight::{Flight, Negative, Phase, REENTRY, SUSPENDED};
-use super::rules::{Hashed, Rules};
-use super::tags::LentTags;
-use super::write::Prepared;
 use crate::planted::{Fault, is_planted};
 use crate::removal::RemovalCause;
+use crate::shard::Shard;
+use crate::shard::config::Config;
+use crate::shard::flight::{Flight, Negative, Phase, REENTRY, SUSPENDED};
+use crate::shard::rules::{Hashed, Rules};
+use crate::shard::tags::LentTags;
+use crate::shard::write::Prepared;
 use crate::stats::Count;
 
 /// A caller without an answer.
@@ -205,5 +213,71 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         self.effects.garbage.forgotten(evicted);
         self.scheduled(Some(deadline));
         None
+    }
+}
+
+/// The time for which a failing origin is not asked again if the builder sets none, in ticks.
+pub(crate) const ERROR_BACKOFF: u64 = 1000;
+
+/// The time after which a failed refresh is tried again if the entry has no end.
+const RETRY_TICKS: u64 = 60_000;
+
+/// Returns how long to remember an error; `None` if it has another type.
+pub(crate) type ErrorTtl = Box<dyn Fn(&(dyn Any + Send + Sync)) -> Option<Duration> + Send + Sync>;
+
+/// Returns whether a loader with this error type can fail at all.
+pub(crate) fn may_fail<E: 'static>() -> bool {
+    TypeId::of::<E>() != TypeId::of::<Infallible>()
+}
+
+impl<K: Eq, V> Shard<K, V> {
+    /// A load has failed. An old value that needs a new one is served in its place for a while.
+    pub(crate) fn try_later<S>(
+        &mut self,
+        rules: &Rules<K, V, S>,
+        hash: Hashed,
+        key: &K,
+        now: Moment,
+    ) {
+        let Some(slot) = self.find(hash, key) else {
+            return;
+        };
+        let is_live = self.is_live(rules, slot, now);
+        let is_fresh = is_live && !self.is_due(slot, now);
+        if !is_fresh && self.is_kept(rules, slot, now) {
+            rules
+                .config
+                .put_off(&mut self.store, slot, is_live, now.tick());
+        }
+    }
+}
+
+impl<K, V> Config<K, V> {
+    /// A load has failed. The next one is tried after half of the time that the entry has left, so
+    /// that a failing origin is asked a few times before the end; but not before the back-off is
+    /// over.
+    fn put_off(&self, store: &mut TypedStore<K, V>, slot: Slot, is_live: bool, now: u64) {
+        let attributes = store.attributes(slot);
+        let left = match self.hard_end(&attributes) {
+            _ if !is_live => 0,
+            Some(end) => end.saturating_sub(now) / 2,
+            None => RETRY_TICKS,
+        };
+        let wait = left.max(self.error_backoff);
+        store.set_soft(slot, Soft::again_at(now.saturating_add(wait)));
+    }
+
+    /// Returns how long an error or absence is remembered. Runs user code: without any lock.
+    /// `absent_for` is what the loader wants for an absence.
+    pub(crate) fn remembered_for(
+        &self,
+        negative: &Negative,
+        absent_for: Option<Duration>,
+    ) -> Option<Duration> {
+        let own = match negative {
+            Negative::Absent => absent_for,
+            Negative::Error(error) => self.error_ttls.iter().find_map(|ttl| ttl(&**error)),
+        };
+        own.or(self.negative_ttl).filter(|ttl| !ttl.is_zero())
     }
 }

@@ -2,24 +2,16 @@
 //!
 //! State in, effects out: each call is told what time it is, and by which [`Rules`](rules::Rules)
 //! to act. What it leaves to do (events, garbage, an earlier deadline, wishes to other shards)
-//! stays in the shard until its [cell](crate::core::cell) has released the lock.
+//! stays in the shard until a [hold](crate::core::inner::Hold) has released the lock.
 
 pub(crate) mod by_hash;
-pub(crate) mod capacity;
 pub(crate) mod config;
 pub(crate) mod effects;
-pub(crate) mod emptied;
-pub(crate) mod event_room;
+pub(crate) mod ends;
 pub(crate) mod flight;
-pub(crate) mod flights;
-pub(crate) mod fresh;
 mod leave;
 pub(crate) mod loading;
 pub(crate) mod negative;
-pub(crate) mod refresher;
-pub(crate) mod renew;
-pub(crate) mod retry;
-mod room;
 pub(crate) mod rules;
 pub(crate) mod sight;
 pub(crate) mod tags;
@@ -34,8 +26,7 @@ use equivalent::Equivalent;
 use tidewheel_store::{Slot, TypedStore};
 
 use self::effects::Effects;
-use self::flight::Flight;
-use self::flights::Flights;
+use self::flight::{Flight, Flights};
 use self::negative::Negatives;
 use self::rules::{Hashed, Rules};
 

@@ -8,7 +8,7 @@ use tidewheel_time::Moment;
 use super::Shard;
 use super::config::earlier;
 use super::flight::Negative;
-use super::retry::may_fail;
+use super::loading::may_fail;
 use super::rules::{Hashed, Rules};
 use crate::lifetime::Ttl;
 use crate::planted::{Fault, is_planted};

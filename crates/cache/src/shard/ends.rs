@@ -1,20 +1,23 @@
-//! The freshness of an entry: its soft deadline, and the part of its lifetime that its next value
-//! inherits.
+//! The ends of an entry: the soft deadline, past which it is loaded again; the end, from which
+//! readers no longer see it; and what of them its next value inherits.
 //!
 //! A *soft deadline* is a point in time of the value: so long after it was stored. It follows from
 //! `refresh_after`, as a share of the time to live, or was stated for the entry. No read moves it,
 //! and no idle time has a part in it; a new time to live has a new share.
+//!
+//! An entry's *end* is the time from which readers no longer see it. The store's *deadline* and
+//! *limit* are later than it by the grace period, for which an old value is kept.
 
 use std::time::Duration;
 
 use tidewheel_store::{Attributes, Slot, Soft};
-
-use super::Shard;
-use super::config::Config;
-use super::rules::Rules;
-use super::tags::{HeldTags, LentTags};
-use crate::lifetime::{Lifetime, TtlChoice};
 use tidewheel_time::{Moment, ticks};
+
+use crate::lifetime::{Lifetime, TtlChoice};
+use crate::shard::Shard;
+use crate::shard::config::{Config, earlier};
+use crate::shard::rules::{Hashed, Rules};
+use crate::shard::tags::{HeldTags, LentTags};
 
 /// The lifetime that a caller stated for one entry, when it was stored or later.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -244,6 +247,122 @@ impl<K, V> Config<K, V> {
         // What was said of the value's freshness holds whatever its end.
         if stated.fresh_for.is_none() {
             store.set_soft(slot, self.soft(None, end, now));
+        }
+    }
+}
+
+/// The change of an entry's end that a read has decided.
+#[derive(Clone, Copy)]
+pub(crate) struct Renewal {
+    deadline: Option<u64>,
+    /// The new limit beyond which idle time cannot move the deadline: `None` leaves it as it is,
+    /// `Some(None)` lifts it.
+    limit: Option<Option<u64>>,
+    /// The shard's count of changes when this was decided.
+    changes: u64,
+}
+
+impl<K, V> Shard<K, V> {
+    /// A live entry was read: slides its deadline. Returns what to set when that takes the writer's
+    /// lock.
+    pub(crate) fn slide<S>(
+        &self,
+        rules: &Rules<K, V, S>,
+        slot: Slot,
+        now: Moment,
+    ) -> Option<Renewal> {
+        let store = &self.store;
+        let config = &rules.config;
+        let grace = self.grace_of(rules, slot);
+        let expiry = config.expiry.as_ref();
+        let stated = expiry.map(|expiry| (expiry, StatedLifetime::from_notes(store.notes(slot))));
+        if let Some((expiry, stated)) = stated.filter(|(_, stated)| !stated.is_given()) {
+            let deadline = store.deadline(slot);
+            // With an idle time as well, the deadline may be that one's, and the limit is the
+            // lifetime's.
+            let hard = match config.time_to_idle {
+                Some(_) => store.attributes(slot).limit,
+                None => deadline,
+            };
+            let left = hard.map(|hard| now.until(hard.saturating_sub(grace)));
+            let next = expiry.expire_after_read(store.key(slot), store.value(slot), left);
+            if next != left {
+                let next = earlier(next.map(|ttl| now.end(ttl)), stated.cap());
+                let hard = next.map(|end| end.saturating_add(grace));
+                return Some(match config.time_to_idle {
+                    Some(idle) => {
+                        let idle = now.end(idle).saturating_add(grace);
+                        Renewal {
+                            deadline: Some(hard.map_or(idle, |hard| hard.min(idle))),
+                            limit: Some(hard),
+                            changes: self.changes,
+                        }
+                    }
+                    None if hard == deadline => return None,
+                    None => Renewal {
+                        deadline: hard,
+                        limit: None,
+                        changes: self.changes,
+                    },
+                });
+            }
+        }
+        let idle = config.time_to_idle?;
+        let deadline = store.deadline(slot)?;
+        let next = now.end(idle).saturating_add(grace);
+        let next = match store.attributes(slot).limit {
+            Some(limit) => next.min(limit),
+            None => next,
+        };
+        (next > deadline && !store.slide(slot, next)).then_some(Renewal {
+            deadline: Some(next),
+            limit: None,
+            changes: self.changes,
+        })
+    }
+
+    /// Gives an entry the end that its use has decided.
+    pub(crate) fn renew<S>(
+        &mut self,
+        rules: &Rules<K, V, S>,
+        hash: Hashed,
+        is: &dyn Fn(&K) -> bool,
+        renewal: Renewal,
+        now: Moment,
+    ) {
+        let slot = self.store.find(hash.place(), is);
+        let Some(slot) = slot.filter(|slot| self.is_live(rules, *slot, now)) else {
+            return;
+        };
+        // This write has counted itself: exactly one more change means that no other writer came
+        // between. Otherwise this may be another value, and is asked again.
+        let renewal = if self.changes == renewal.changes.wrapping_add(1) {
+            renewal
+        } else {
+            match self.slide(rules, slot, now) {
+                Some(renewal) => renewal,
+                None => return,
+            }
+        };
+        if let Some(limit) = renewal.limit {
+            self.store.set_limit(slot, limit);
+        }
+        self.set_deadline(slot, renewal.deadline, now.tick());
+    }
+}
+
+impl<K, V> Config<K, V> {
+    /// The attributes of an entry that gets another value and keeps its lifetime. That is a use of
+    /// it: the idle time begins again.
+    pub(crate) fn attributes_after_overwrite(&self, entry: Attributes, now: Moment) -> Attributes {
+        let Some((idle, deadline)) = self.time_to_idle.zip(entry.deadline) else {
+            return entry;
+        };
+        let slid = now.end(idle).saturating_add(self.grace(entry.grace));
+        let slid = entry.limit.map_or(slid, |limit| slid.min(limit));
+        Attributes {
+            deadline: Some(deadline.max(slid)),
+            ..entry
         }
     }
 }
