@@ -244,9 +244,9 @@
 //!   value. Its head says how a load begins and ends.
 //! - `drive/`: the drivers, which remove due entries, call the listener and refresh. Its head has
 //!   the table of drivers.
-//! - `core/`: what the shards of a cache share: who locks them, and what is done after unlocking.
-//!   Its head describes a look-up and an insertion, step by step.
-//! - `events/`: the listener, and whose turn it is to tell it.
+//! - `core/`: what the shards of a cache share: who locks them, and what is done after unlocking;
+//!   the listener, and whose turn it is to tell it. Its head describes a look-up and an insertion,
+//!   step by step.
 //! - `shard/`: all rules, without a clock, a lock or a thread: what a reader sees (`sight`), who
 //!   loads and how that ends (`loading`), storing, leaving, room. `shard/tags/`
 //!   invalidates by name in O(1). `shard/tests/` compares a shard alone with a naive model, and
@@ -290,7 +290,6 @@ struct Readme;
 mod core;
 mod drive;
 mod error;
-mod events;
 mod handle;
 mod lifetime;
 mod load;

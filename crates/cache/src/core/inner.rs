@@ -11,13 +11,14 @@ use equivalent::Equivalent;
 use tidewheel_store::{Lens, TypedStore};
 use tidewheel_time::{Moment, NEVER, Soonest, TICK_NANOS};
 
+use crate::core::delivery::Delivery;
 use crate::core::hooks::Hooks;
 use crate::core::refreshes::Refreshes;
 use crate::core::requests::Requests;
 use crate::core::workers::Workers;
-use crate::events::delivery::Delivery;
 use crate::shard::Shard;
 use crate::shard::effects::{Entries, Garbage, ShardRequest};
+use crate::shard::flight::Flight;
 use crate::shard::rules::{Hashed, Rules};
 use crate::stats::{Counters, LATENESS_WINDOWS, Stats};
 use crate::sync::{AtomicBool, Ordering::Relaxed, ReadGuard, ShardLock, WriteGuard};
@@ -463,6 +464,21 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
+    /// As [`change`](Self::change), and again after each latch that is in the way of the change has
+    /// opened.
+    pub(crate) fn change_unlatched<R>(
+        &self,
+        cell: &ShardCell<K, V>,
+        mut change: impl FnMut(&mut Shard<K, V>, Moment) -> Result<R, Arc<Flight<V>>>,
+    ) -> R {
+        loop {
+            match self.change(cell, &mut change) {
+                Ok(result) => return result,
+                Err(latch) => latch.wait_open(),
+            }
+        }
+    }
+
     /// As [`change`](Self::change), of one key, which may turn out to be none: only where `find`
     /// finds what to change, it waits for a closure that computes the key's value, and supersedes a
     /// load.
@@ -473,23 +489,16 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         find: impl Fn(&Shard<K, V>, Moment) -> Option<T>,
         change: impl FnOnce(&mut Shard<K, V>, T, Moment) -> R,
     ) -> Option<R> {
-        let cell = self.cell(hash);
         let mut change = Some(change);
-        loop {
-            let done = self.change(cell, |shard, now| {
-                let Some(found) = find(shard, now) else {
-                    return Ok(None);
-                };
-                if let Some(latch) = shard.writing(hash, |stored| key.equivalent(stored)) {
-                    return Err(latch);
-                }
-                let change = change.take().expect("runs once");
-                Ok(Some(change(shard, found, now)))
-            });
-            match done {
-                Ok(result) => return result,
-                Err(latch) => latch.wait_open(),
+        self.change_unlatched(self.cell(hash), |shard, now| {
+            let Some(found) = find(shard, now) else {
+                return Ok(None);
+            };
+            if let Some(latch) = shard.writing(hash, |stored| key.equivalent(stored)) {
+                return Err(latch);
             }
-        }
+            let change = change.take().expect("runs once");
+            Ok(Some(change(shard, found, now)))
+        })
     }
 }

@@ -101,9 +101,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         now: Moment,
         place: Place,
     ) {
-        if let Place::New = place
-            && hold.must_evict_for(&self.rules, 1, now.tick())
-        {
+        let is_new = matches!(place, Place::New);
+        if is_new && hold.must_evict_for(&self.rules, 1, now.tick()) {
             hold.exchange(&self.rules, hash, key, value, deadline, now.tick());
             return hold.settle();
         }

@@ -64,7 +64,7 @@
 //! all, then for the slots', and then read or store one after the other, with one reading of the
 //! clock.
 
-mod deliver;
+pub(crate) mod delivery;
 pub(crate) mod hooks;
 pub(crate) mod inner;
 pub(crate) mod insert;
@@ -72,6 +72,8 @@ mod loans;
 #[cfg(feature = "metrics")]
 pub(crate) mod metrics;
 pub(crate) mod read;
+pub(crate) mod reentrancy;
 pub(crate) mod refreshes;
 pub(crate) mod requests;
+pub(crate) mod waiting;
 pub(crate) mod workers;

@@ -32,16 +32,13 @@ impl<K, V, S> Inner<K, V, S> {
     /// If `clock` may take its time, the thread `lets_go` meanwhile: what others free then need not
     /// wait for it.
     #[inline(always)]
-    fn read_optimistically<Q>(
+    fn read_optimistically<Q: Equivalent<K> + ?Sized>(
         &self,
         hash: Hashed,
         key: &Q,
         lets_go: bool,
         clock: impl FnOnce(&ShardCell<K, V>) -> Bound,
-    ) -> Option<Option<V>>
-    where
-        Q: Equivalent<K> + ?Sized,
-    {
+    ) -> Option<Option<V>> {
         let cell = self.cell(hash);
         let is_ahead = || {
             let until = clock(cell).plus(self.ahead);
@@ -67,7 +64,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// What `make` makes of a key's value, and of whether that is stale. Without the lock, if that
     /// is possible.
     #[inline(always)]
-    pub(crate) fn read_value<Q, R>(
+    pub(crate) fn read_value<Q: Equivalent<K> + ?Sized, R>(
         &self,
         hash: Hashed,
         key: &Q,
@@ -76,7 +73,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         make: impl Fn(V, bool) -> R,
     ) -> Option<R>
     where
-        Q: Equivalent<K> + ?Sized,
         V: Clone,
     {
         if !Lens::suits(move || self.cell(hash).lens.as_ref()) {
@@ -93,7 +89,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Reads a value under the lock where nearly all are read without.
     #[cold]
     #[inline(never)]
-    fn read_copy_locked<Q, R>(
+    fn read_copy_locked<Q: Equivalent<K> + ?Sized, R>(
         &self,
         hash: Hashed,
         key: &Q,
@@ -102,7 +98,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         make: impl Fn(V, bool) -> R,
     ) -> Option<R>
     where
-        Q: Equivalent<K> + ?Sized,
         V: Clone,
     {
         let cloned = |_: &_, entry: &Found<'_, K, V>, stale| make(entry.value().clone(), stale);
@@ -121,7 +116,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// that `clock` tells. `read` is told whether the entry is past its soft deadline.
     // Into its callers: saving registers for a call would cost a hit a twentieth of its time.
     #[inline(always)]
-    pub(crate) fn read_entry<Q, R>(
+    pub(crate) fn read_entry<Q: Equivalent<K> + ?Sized, R>(
         &self,
         hash: Hashed,
         key: &Q,
@@ -129,10 +124,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         until: impl Fn(&Found<'_, K, V>) -> Option<u64>,
         purpose: Purpose,
         read: impl FnOnce(&Shard<K, V>, &Found<'_, K, V>, bool) -> R,
-    ) -> Option<R>
-    where
-        Q: Equivalent<K> + ?Sized,
-    {
+    ) -> Option<R> {
         let cell = self.cell(hash);
         let shard = self.read(cell);
         let is = |stored: &K| key.equivalent(stored);
@@ -166,7 +158,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     )]
     #[cold]
     #[inline(never)]
-    fn read_closely<Q, R>(
+    fn read_closely<Q: Equivalent<K> + ?Sized, R>(
         &self,
         hash: Hashed,
         key: &Q,
@@ -175,10 +167,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         purpose: Purpose,
         shard: ReadGuard<'_, Shard<K, V>>,
         read: impl FnOnce(&Shard<K, V>, &Found<'_, K, V>, bool) -> R,
-    ) -> Option<R>
-    where
-        Q: Equivalent<K> + ?Sized,
-    {
+    ) -> Option<R> {
         // If `read` panics, the key in it is dropped without the lock.
         let refresh;
         let shard = shard;

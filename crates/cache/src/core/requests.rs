@@ -8,7 +8,7 @@ use std::task::Waker;
 
 use tidewheel_time::Alarm;
 
-use crate::events::waiting::{WaiterSlot, Waiting};
+use crate::core::waiting::{WaiterSlot, Waiting};
 use crate::sync::{AtomicBool, Mutex, Ordering::SeqCst, lock};
 
 /// The requests to a cache's driver, and the alarm that wakes it.
@@ -193,6 +193,8 @@ impl DriverElection {
     }
 }
 
+/// Requests for sweeps of invalidated entries, and the position of the sweep that was begun: one
+/// that a driver has put off, or has not ended, is there for the others.
 #[derive(Default)]
 pub(crate) struct Sweeps {
     /// True if a sweep was requested and has not begun.

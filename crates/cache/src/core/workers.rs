@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use crate::events::reentrancy;
-use crate::events::waiting::{WaiterSlot, Waiting};
+use crate::core::reentrancy;
+use crate::core::waiting::{WaiterSlot, Waiting};
 use crate::sync::{Condvar, Mutex, lock};
 
 /// The end of a cache, as its workers see it. They do not know its types of keys and values.

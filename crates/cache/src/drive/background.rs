@@ -5,12 +5,12 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use crate::core::delivery::Delivered;
 use crate::core::inner::Inner;
+use crate::core::reentrancy;
+use crate::core::waiting::WaiterSlot;
 use crate::drive::group::{Group, Polled};
 use crate::drive::timers::NoTimers;
-use crate::events::delivery::Delivered;
-use crate::events::reentrancy;
-use crate::events::waiting::WaiterSlot;
 use crate::sync::Ordering::SeqCst;
 
 /// The background work of one cache, as its driver sees it. With a driver of threads, other threads

@@ -10,13 +10,13 @@ use std::time::Duration;
 use tidewheel_time::{Alarm, NEVER};
 
 use crate::core::inner::Inner;
+use crate::core::reentrancy;
+use crate::core::waiting::WaiterSlot;
 use crate::core::workers::{Driven, Turn, WorkerGuard, WorkerKind};
 use crate::drive::background::{Aside, Background};
 use crate::drive::expiry::Rounds;
 use crate::drive::shutdown::Emptying;
 use crate::drive::step::{Next, TurnBudget};
-use crate::events::reentrancy;
-use crate::events::waiting::WaiterSlot;
 use crate::quiet::forget_quietly;
 use crate::sync::Ordering::SeqCst;
 

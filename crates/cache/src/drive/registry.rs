@@ -11,12 +11,12 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::core::inner::Inner;
+use crate::core::waiting::Waiting;
 use crate::core::workers::Driven;
 use crate::drive::driving::Driving;
 use crate::drive::group::Group;
 use crate::drive::step::TurnBudget;
 use crate::drive::timers::TaskTimers;
-use crate::events::waiting::Waiting;
 use crate::sync::{Mutex, lock};
 
 /// A cache as a shared driver sees it.
@@ -151,11 +151,7 @@ impl JoinQueue {
 impl DriveFuture {
     /// Drives all members, until they are closed and no cache joins any more.
     #[inline]
-    pub(crate) async fn run<T, F>(self, sleep: T)
-    where
-        T: Fn(Duration) -> F,
-        F: Future<Output = ()>,
-    {
+    pub(crate) async fn run<T: Fn(Duration) -> F, F: Future<Output = ()>>(self, sleep: T) {
         let mut group = Group::new(TaskTimers::new(sleep));
         let mut place = self.registry.pollers.place();
         poll_fn(|context| {

@@ -9,11 +9,11 @@ use tidewheel_time::NEVER;
 
 use crate::core::hooks::ListenerHook;
 use crate::core::inner::{Inner, ShardCell};
+use crate::core::reentrancy;
 use crate::core::workers::{Shutdown, Workers};
 use crate::drive::step::TurnBudget;
 #[cfg(feature = "system")]
 use crate::drive::worker_threads::Telling;
-use crate::events::reentrancy;
 use crate::quiet::forget_quietly;
 use crate::removal::RemovalCause;
 use crate::shard::effects::{Emptied, RECORDS_PER_HOLD};

@@ -10,16 +10,16 @@ use std::time::Duration;
 
 use tidewheel_time::waker_of;
 
+use crate::core::delivery::Delivered;
 use crate::core::hooks::Runs;
 use crate::core::inner::Inner;
+use crate::core::reentrancy;
 use crate::core::requests::Requests;
 use crate::core::workers::{Driven, Turn, WorkerGuard, WorkerKind};
 use crate::drive::driving::Driving;
 use crate::drive::group::Group;
 use crate::drive::step::TurnBudget;
 use crate::drive::timers::ThreadTimers;
-use crate::events::delivery::Delivered;
-use crate::events::reentrancy;
 use crate::sync::{Condvar, Mutex, Ordering::SeqCst, lock};
 
 /// The threads of one driver. They start when a cache joins that needs them.

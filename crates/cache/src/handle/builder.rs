@@ -10,11 +10,11 @@ use tidewheel_time::{Clock, DefaultHashBuilder};
 
 use super::cache::Cache;
 use super::driving::Join;
+use crate::core::delivery::{Delivery, Listener, ListenerFuture};
 use crate::core::hooks::{Hooks, ListenerHook, RefreshHook, UseHook};
 use crate::core::inner::Inner;
 use crate::drive::driver::{Driver, SharedDriver};
 use crate::error::BuildError;
-use crate::events::delivery::{Delivery, Listener, ListenerFuture};
 use crate::lifetime::{Expiry, Jitter};
 use crate::removal::Removal;
 use crate::shard::config::{Config, Refresher};

@@ -159,14 +159,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Reads a live entry, as a use of it.
     // Into its callers: saving registers for a call would cost a hit a twentieth of its time.
     #[inline(always)]
-    pub(crate) fn read_with<Q, R>(
+    pub(crate) fn read_with<Q: Hash + Equivalent<K> + ?Sized, R>(
         &self,
         key: &Q,
         read: impl FnOnce(&Shard<K, V>, &Found<'_, K, V>) -> R,
-    ) -> Option<R>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
+    ) -> Option<R> {
         let inner = &*self.inner;
         let clock = |cell: &ShardCell<K, V>| inner.time_in(cell);
         let read = |shard: &_, entry: &Found<'_, K, V>, _| read(shard, entry);
@@ -194,14 +191,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// Looks at a live entry under the reader lock.
-    pub(crate) fn look<Q, R>(
+    pub(crate) fn look<Q: Hash + Equivalent<K> + ?Sized, R>(
         &self,
         key: &Q,
         look: impl FnOnce(&Shard<K, V>, Slot) -> R,
-    ) -> Option<R>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
+    ) -> Option<R> {
         let inner = &*self.inner;
         let hash = inner.hash(key);
         let (shard, now) = inner.read_now(inner.cell(hash));
@@ -291,10 +285,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.remove_with(key, |_| ()).is_some()
     }
 
-    fn remove_with<Q, R>(&self, key: &Q, look: impl FnOnce(&V) -> R) -> Option<R>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
+    fn remove_with<Q: Hash + Equivalent<K> + ?Sized, R>(
+        &self,
+        key: &Q,
+        look: impl FnOnce(&V) -> R,
+    ) -> Option<R> {
         let inner = &*self.inner;
         let hash = inner.hash(key);
         let rules = &inner.rules;
@@ -310,15 +305,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
     /// Changes a key's entry, dead or alive, if there is one. A load of the key is superseded also
     /// if there is none.
-    fn change_certainly<Q, R>(
+    fn change_certainly<Q: Hash + Equivalent<K> + ?Sized, R>(
         &self,
         key: &Q,
         hash: Hashed,
         change: impl FnOnce(&mut Shard<K, V>, Slot, Moment) -> R,
-    ) -> Option<R>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
+    ) -> Option<R> {
         let concerned = |_: &Shard<K, V>, _| Some(());
         let changed = self
             .inner

@@ -85,10 +85,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             .unwrap_or(false)
     }
 
-    fn set_pinned<Q>(&self, key: &Q, pinned: bool) -> bool
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
+    fn set_pinned<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q, pinned: bool) -> bool {
         let inner = &*self.inner;
         let hash = inner.hash(key);
         inner.change(inner.cell(hash), |shard, now| {

@@ -293,43 +293,34 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let inner = &*self.inner;
         let hash = inner.hash(&key);
         let mut entry = Some((key, value));
-        loop {
-            let done = inner.change(inner.cell(hash), |shard, now| {
-                let Some((key, value)) = entry.take() else {
-                    unreachable!("handed back whenever the loop goes on");
-                };
-                if let Some(latch) = shard.flights.latch_of(hash.0, |stored| *stored == key) {
-                    entry = Some((key, value));
-                    return Err(latch);
-                }
-                prepared.now = now;
-                let (key, value) = match decide(shard, prepared, (key, value), now) {
-                    Ok(decided) => decided,
-                    Err((refused, error)) => return Ok((Some(refused), Err(error))),
-                };
-                // Only now that it is certain: a load of the key is superseded.
-                shard.writing(hash, |stored| *stored == key);
-                let before = shard.store.latest_version();
-                shard.put(&inner.rules, hash, key, value, prepared);
-                let after = shard.store.latest_version();
-                // Unless the value has gone at once, its version is the one given out last.
-                let version = if after == before {
-                    shard.store.spend_version()
-                } else {
-                    after
-                };
-                Ok((None, Ok(version)))
-            });
-            match done {
-                Ok((refused, result)) => {
-                    if let Some((key, value)) = refused {
-                        inner.counters.discard_pair(key, value);
-                    }
-                    return result.map(Version);
-                }
-                Err(latch) => latch.wait_open(),
+        let (refused, result) = inner.change_unlatched(inner.cell(hash), |shard, now| {
+            let (key, value) = entry
+                .take()
+                .expect("handed back where a latch is in the way");
+            if let Some(latch) = shard.flights.latch_of(hash.0, |stored| *stored == key) {
+                entry = Some((key, value));
+                return Err(latch);
             }
-        }
+            prepared.now = now;
+            let (key, value) = match decide(shard, prepared, (key, value), now) {
+                Ok(decided) => decided,
+                Err((refused, error)) => return Ok((Some(refused), Err(error))),
+            };
+            // Only now that it is certain: a load of the key is superseded.
+            shard.writing(hash, |stored| *stored == key);
+            let before = shard.store.latest_version();
+            shard.put(&inner.rules, hash, key, value, prepared);
+            let after = shard.store.latest_version();
+            // Unless the value has gone at once, its version is the one given out last.
+            let version = if after == before {
+                shard.store.spend_version()
+            } else {
+                after
+            };
+            Ok((None, Ok(version)))
+        });
+        inner.counters.discard_pairs(refused.into_iter());
+        result.map(Version)
     }
 }
 

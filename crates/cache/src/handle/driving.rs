@@ -202,7 +202,7 @@ where
         self.inner.close();
         #[cfg(feature = "system")]
         if let Some((driver, true)) = &self.driver {
-            if crate::events::reentrancy::is_free() {
+            if crate::core::reentrancy::is_free() {
                 driver.end();
             }
         }

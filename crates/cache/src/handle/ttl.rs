@@ -72,29 +72,23 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.set_end(key, None, Condition::IfSome, || StatedTtl::Never)
     }
 
-    fn expire_as<Q>(
+    fn expire_as<Q: Hash + Equivalent<K> + ?Sized>(
         &self,
         key: &Q,
         ttl: Duration,
         condition: Condition,
         stated: impl FnOnce() -> StatedTtl,
-    ) -> bool
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
+    ) -> bool {
         self.set_end(key, Some(ttl), condition, stated)
     }
 
-    fn set_end<Q>(
+    fn set_end<Q: Hash + Equivalent<K> + ?Sized>(
         &self,
         key: &Q,
         ttl: Option<Duration>,
         condition: Condition,
         stated: impl FnOnce() -> StatedTtl,
-    ) -> bool
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
+    ) -> bool {
         let inner = &*self.inner;
         let hash = inner.hash(key);
         let rules = &inner.rules;

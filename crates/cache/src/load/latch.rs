@@ -160,28 +160,21 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     }
 
     fn latch(&self, hash: Hashed, key: &Arc<K>) -> Latched<'_, K, V, S> {
-        loop {
-            let latch = self.hold(self.cell(hash), |shard| {
-                let Shard {
-                    flights, effects, ..
-                } = shard;
-                let keys = &mut effects.garbage.keys;
-                match flights.writing(hash.0, |stored| *stored == **key, keys) {
-                    Some(other) => Err(other),
-                    None => Ok(flights.latch(hash.0, Arc::clone(key))),
-                }
-            });
-            match latch {
-                Ok(flight) => {
-                    return Latched {
-                        inner: self,
-                        hash,
-                        flight,
-                        open: false,
-                    };
-                }
-                Err(other) => other.wait_open(),
+        let flight = self.change_unlatched(self.cell(hash), |shard, _| {
+            let keys = &mut shard.effects.garbage.keys;
+            match shard
+                .flights
+                .writing(hash.0, |stored| *stored == **key, keys)
+            {
+                Some(other) => Err(other),
+                None => Ok(shard.flights.latch(hash.0, Arc::clone(key))),
             }
+        });
+        Latched {
+            inner: self,
+            hash,
+            flight,
+            open: false,
         }
     }
 

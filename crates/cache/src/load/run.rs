@@ -17,7 +17,7 @@ use super::many::Many;
 use super::{CallerAnswer, Found, LoadError, LoaderAnswer};
 use crate::core::inner::Inner;
 use crate::core::read::Purpose;
-use crate::events::reentrancy::LoaderGuard;
+use crate::core::reentrancy::LoaderGuard;
 use crate::loaded::Loaded;
 use crate::quiet::Quiet;
 use crate::shard::flight::Flight;

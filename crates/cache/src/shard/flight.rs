@@ -398,6 +398,7 @@ impl FlightState {
 const TABLE_KEPT: usize = 64;
 
 /// The loads and latches in progress in one shard.
+///
 /// A *load* is shared by all callers that ask for its key meanwhile. A writer of the key supersedes
 /// the load: it takes the load out of the table, and the load's value goes to its waiters but not
 /// into the cache. A *latch* keeps the key's writers waiting while a closure computes its next

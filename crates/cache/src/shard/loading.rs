@@ -52,15 +52,12 @@ impl<K: Eq, V> Shard<K, V> {
     ///
     /// Why it would wait for itself, or keep its thread from going on with the load that it waits
     /// for.
-    pub(crate) fn claim<'r, E, S>(
+    pub(crate) fn claim<'r, E: Send + Sync + 'static, S>(
         &mut self,
         rules: &'r Rules<K, V, S>,
         by: &Claimant<'_, K>,
         now: Moment,
-    ) -> Result<Claim<'r, V>, &'static str>
-    where
-        E: Send + Sync + 'static,
-    {
+    ) -> Result<Claim<'r, V>, &'static str> {
         let (hash, key) = (by.hash, &**by.key);
         let slot = self.find_live(rules, hash, key, now);
         let flight = self.flights.find(hash.0, |stored| stored == key).cloned();

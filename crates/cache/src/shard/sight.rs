@@ -70,18 +70,14 @@ impl<K, V> Shard<K, V> {
 
     /// The answer for a caller whose loader may fail with `E`, if the key has no live entry.
     /// `absent`: an absence is an answer.
-    pub(crate) fn stand_in<E, Q, S>(
+    pub(crate) fn stand_in<E: Send + Sync + 'static, Q: Equivalent<K> + ?Sized, S>(
         &self,
         rules: &Rules<K, V, S>,
         hash: Hashed,
         key: &Q,
         absent: bool,
         now: Moment,
-    ) -> Option<StandIn<'_>>
-    where
-        E: Send + Sync + 'static,
-        Q: Equivalent<K> + ?Sized,
-    {
+    ) -> Option<StandIn<'_>> {
         let is = |stored: &K| key.equivalent(stored);
         let remembered = self
             .negatives

@@ -90,7 +90,8 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         match self.find(hash, &key) {
             Some(slot) => {
                 self.replace(rules, slot, key, value, prepared);
-                self.is_stored(rules, slot, prepared);
+                let (deadline, tick) = (attributes.deadline, prepared.now.tick());
+                self.is_stored(rules, slot, deadline, tick);
             }
             None => self.put_new(rules, hash, key, value, prepared),
         }
@@ -112,8 +113,12 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         if prepared.attributes.is_plain() && self.must_evict_for(rules, 1, tick) {
             return self.exchange(rules, hash, key, value, deadline, tick);
         }
-        let slot = self.add(rules, hash, key, value, prepared);
-        self.is_stored(rules, slot, prepared);
+        let (lent, place_of) = (self.lent, |key: &K| rules.place_of(key));
+        let (place, attributes) = (hash.place(), prepared.attributes);
+        let store = &mut self.store;
+        let slot = store.insert(place, key, value, attributes, tick, lent, &place_of);
+        prepared.tags.pass_on();
+        self.is_stored(rules, slot, deadline, tick);
     }
 
     /// Counts an entry that is in the store now, and makes room if it takes more than there is.
@@ -123,37 +128,14 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         &mut self,
         rules: &Rules<K, V, S>,
         slot: Slot,
-        prepared: &Prepared<'_>,
+        deadline: Option<u64>,
+        tick: u64,
     ) {
         self.effects.counts.add(Count::Insert, 1);
-        self.scheduled(prepared.attributes.deadline);
+        self.scheduled(deadline);
         if self.store.weight() > self.lent {
-            self.make_room(rules, slot, prepared.now.tick());
+            self.make_room(rules, slot, tick);
         }
-    }
-
-    /// Stores an entry whose key is not in the store.
-    #[inline(always)]
-    fn add<S: BuildHasher>(
-        &mut self,
-        rules: &Rules<K, V, S>,
-        hash: Hashed,
-        key: K,
-        value: V,
-        prepared: &Prepared<'_>,
-    ) -> Slot {
-        let (lent, tick) = (self.lent, prepared.now.tick());
-        let slot = self.store.insert(
-            hash.place(),
-            key,
-            value,
-            prepared.attributes,
-            tick,
-            lent,
-            &|key: &K| rules.place_of(key),
-        );
-        prepared.tags.pass_on();
-        slot
     }
 
     /// Stores an entry of which nothing but its end is to be kept, and whose key has none, with
@@ -176,11 +158,7 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         if let Some(evicted) = evicted {
             self.evicted(rules, evicted, tick);
         }
-        self.effects.counts.add(Count::Insert, 1);
-        self.scheduled(deadline);
-        if self.store.weight() > self.lent {
-            self.make_room(rules, slot, tick);
-        }
+        self.is_stored(rules, slot, deadline, tick);
     }
 
     /// Stores an entry in the place of another one, dead or alive, which leaves.
