@@ -6,7 +6,7 @@ use std::time::Duration;
 use tidewheel::Condition;
 
 use crate::support::load::Load;
-use crate::support::op::{At, Life, Op, Tags};
+use crate::support::op::{At, Life, New, Op, Tags};
 use crate::support::setup::Setup;
 use crate::support::{check::COMPARED, is_deep, mixed};
 
@@ -44,18 +44,13 @@ fn what_is_stored_together_ends_on_time() {
     under_every_configuration(|_, seed| {
         let mut ops = Vec::new();
         for key in 0..30 {
-            ops.push(Op::Insert {
-                key,
-                weight: 1 + (seed >> key) as u32 % 3,
-                life: Life::Configured,
-                tags: Tags::NONE,
-            });
+            ops.push(Op::Insert(key, New::of(1 + (seed >> key) as u32 % 3)));
         }
         for tick in 0..75 {
             // A driver that comes once a tick.
-            ops.push(Op::Drive { nanos: 1_000_000 });
+            ops.push(Op::Drive(1_000_000));
             if tick % 7 == 0 {
-                ops.push(Op::Get { key: tick % 30 });
+                ops.push(Op::Get(tick % 30));
             }
         }
         ops
@@ -67,21 +62,18 @@ fn a_driver_with_a_small_budget_gets_there() {
     under_every_configuration(|_, seed| {
         let mut ops = Vec::new();
         for key in 0..20 {
-            ops.push(Op::Insert {
-                key,
-                weight: 1,
-                life: Life::For(Duration::from_millis(1 + mixed(seed ^ u64::from(key)) % 20)),
-                tags: Tags::NONE,
-            });
+            let ttl = Duration::from_millis(1 + mixed(seed ^ u64::from(key)) % 20);
+            let life = Life::For(ttl);
+            ops.push(Op::Insert(key, New { life, ..New::of(1) }));
         }
         for _ in 0..30 {
-            ops.push(Op::Pass { nanos: 500_000 });
+            ops.push(Op::Pass(500_000));
             ops.push(Op::Advance {
                 behind: 0,
                 budget: 2,
             });
         }
-        ops.push(Op::Drive { nanos: 100_000_000 });
+        ops.push(Op::Drive(100_000_000));
         ops
     });
 }
@@ -94,17 +86,10 @@ fn churn_in_a_full_cache_is_accounted_for() {
                 let bits = mixed(seed ^ step);
                 let key = (bits % 40) as u16;
                 match bits >> 32 & 7 {
-                    0 => Op::Remove { key },
-                    1 => Op::Get { key },
-                    2 => Op::Drive {
-                        nanos: (bits >> 40) % 20_000_000,
-                    },
-                    _ => Op::Insert {
-                        key,
-                        weight: (bits >> 48) as u32 % 42,
-                        life: Life::Configured,
-                        tags: Tags::NONE,
-                    },
+                    0 => Op::Remove(key),
+                    1 => Op::Get(key),
+                    2 => Op::Drive((bits >> 40) % 20_000_000),
+                    _ => Op::Insert(key, New::of((bits >> 48) as u32 % 42)),
                 }
             })
             .collect()
@@ -114,21 +99,10 @@ fn churn_in_a_full_cache_is_accounted_for() {
 #[test]
 fn time_that_stands_still_ends_nothing() {
     under_every_configuration(|_, seed| {
-        let mut ops: Vec<Op> = (0..20)
-            .map(|key| Op::Insert {
-                key,
-                weight: 1,
-                life: Life::Configured,
-                tags: Tags::NONE,
-            })
-            .collect();
-        ops.extend([
-            Op::Pass { nanos: 3_500_000 },
-            Op::Freeze,
-            Op::Drive { nanos: 1 << 40 },
-        ]);
+        let mut ops: Vec<Op> = (0..20).map(|key| Op::Insert(key, New::of(1))).collect();
+        ops.extend([Op::Pass(3_500_000), Op::Freeze, Op::Drive(1 << 40)]);
         ops.extend((0..20).map(|step| Op::from_bits(mixed(seed ^ step))));
-        ops.extend([Op::Resume, Op::Drive { nanos: 1_000_000 }]);
+        ops.extend([Op::Resume, Op::Drive(1_000_000)]);
         ops.extend((0..20).map(|step| Op::from_bits(mixed(seed ^ step ^ 99))));
         ops
     });
@@ -143,33 +117,33 @@ fn what_is_read_is_refreshed_and_keeps_its_tags_and_lifetime() {
             for key in 0..6 {
                 let bits = bits >> (key * 4);
                 ops.push(Op::Store(Load {
-                    life: match bits & 3 {
-                        0 => Life::For(Duration::from_millis(40)),
-                        1 => Life::Forever,
-                        2 => Life::Until(At::After(Duration::from_millis(45))),
-                        _ => Life::Configured,
+                    new: New {
+                        weight: 1,
+                        life: match bits & 3 {
+                            0 => Life::For(Duration::from_millis(40)),
+                            1 => Life::Forever,
+                            2 => Life::Until(At::After(Duration::from_millis(45))),
+                            _ => Life::Configured,
+                        },
+                        tags: Tags(1 << (key % 4)),
                     },
-                    tags: Tags(1 << (key % 4)),
                     fresh: (bits & 12 == 4).then_some(Duration::from_millis(9)),
                     stale: (bits & 12 == 8).then_some(Duration::from_millis(70)),
                     ..Load::of(key)
                 }));
             }
             for tick in 0..14 {
-                ops.push(Op::Drive { nanos: 3_000_000 });
+                ops.push(Op::Drive(3_000_000));
                 let key = (bits >> (tick * 3)) as u16 % 6;
-                ops.push(Op::Get { key });
+                ops.push(Op::Get(key));
                 ops.push(Op::Refresh);
                 if tick == 6 {
-                    ops.push(Op::Expire {
-                        key,
-                        ttl: Duration::from_millis(30),
-                        condition: Condition::Always,
-                    });
+                    let ttl = Duration::from_millis(30);
+                    ops.push(Op::Expire(key, ttl, Condition::Always));
                 }
             }
             // What is over is served in place of errors, or not.
-            ops.push(Op::Drive { nanos: 60_000_000 });
+            ops.push(Op::Drive(60_000_000));
             ops.extend((0..6).map(|key| {
                 Op::Load(Load {
                     succeeds: false,
@@ -177,8 +151,8 @@ fn what_is_read_is_refreshed_and_keeps_its_tags_and_lifetime() {
                 })
             }));
             let tag = (bits >> 50) as u8 % 4;
-            ops.push(Op::InvalidateTag { tag });
-            ops.extend((0..6).map(|key| Op::Get { key }));
+            ops.push(Op::InvalidateTag(tag));
+            ops.extend((0..6).map(Op::Get));
         }
         ops
     });

@@ -1,7 +1,7 @@
 //! Random operations on caches of any configuration against a naive model, compared after every
 //! step, in virtual time.
 
-use crate::support::op::{KEYS, Life, Op, Tags};
+use crate::support::op::{KEYS, New, Op};
 use crate::support::setup::{Listening, Room, Setup, Shape};
 use proptest::prelude::*;
 
@@ -60,18 +60,12 @@ fn a_value_that_is_unchanged_for_no_time_may_be_over_at_once() {
 #[test]
 fn what_is_unpinned_makes_room_for_a_capacity_that_has_shrunk() {
     let setup = Setup::from_bits(u64::from_le_bytes([250, 255, 255, 255, 255, 255, 255, 255]));
-    let pin = |pinned| Op::Pin { key: 35, pinned };
-    let insert = Op::Insert {
-        key: 35,
-        weight: 2,
-        life: Life::Configured,
-        tags: Tags::NONE,
-    };
+    let insert = Op::Insert(35, New::of(2));
     let ops = [
         insert,
-        pin(true),
-        Op::SetMaxCapacity { capacity: 0 },
-        pin(false),
+        Op::Pin(35, true),
+        Op::SetMaxCapacity(0),
+        Op::Pin(35, false),
     ];
     crate::support::run(&setup, &ops);
 }
@@ -92,18 +86,9 @@ fn a_value_that_is_unchanged_for_no_time_and_kept_after_that_stays() {
 #[test]
 fn what_takes_a_pinned_entry_s_place_is_within_a_capacity_that_has_shrunk() {
     let setup = Setup::from_bits(u64::from_le_bytes([10, 25, 29, 252, 4, 67, 3, 3]));
-    let insert = |key, weight| Op::Insert {
-        key,
-        weight,
-        life: Life::Configured,
-        tags: Tags::NONE,
-    };
-    let pin = Op::Pin {
-        key: 35,
-        pinned: true,
-    };
-    let end = Op::Pass { nanos: 1 << 40 };
-    let mut ops = vec![insert(35, 2), pin, Op::SetMaxCapacity { capacity: 0 }, end];
+    let insert = |key, weight| Op::Insert(key, New::of(weight));
+    let (pin, shrink) = (Op::Pin(35, true), Op::SetMaxCapacity(0));
+    let mut ops = vec![insert(35, 2), pin, shrink, Op::Pass(1 << 40)];
     ops.extend((0..6).map(|key| insert(key, 1)));
     crate::support::run(&setup, &ops);
 }

@@ -8,7 +8,7 @@ use tidewheel::{Compute, Computed, Loaded, RemovalCause};
 use super::load::{Failed, Load};
 use super::model::{Effects, Entry, Model};
 use super::once;
-use super::op::{Life, Tags};
+use super::op::New;
 use super::value::{Key, Probe, Value};
 
 /// A closure, and what happens while it runs.
@@ -37,18 +37,12 @@ pub(crate) enum Wants {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Aside {
     Nothing,
-    Pass {
-        nanos: u64,
-    },
-    Drive {
-        nanos: u64,
-    },
+    Pass(u64),
+    Drive(u64),
     InvalidateAll,
     InvalidateTag(u8),
     /// Another key's, for which this one may have to make room.
-    Insert {
-        key: u16,
-    },
+    Insert(u16),
 }
 
 /// The last run of the closure.
@@ -134,7 +128,7 @@ impl Model {
                 run.next = Some(entry);
                 return Ok(Compute::Put(Loaded::new(value, lifetime)));
             }
-            Wants::Update => self.plan(load.key, load.weight, Life::Configured, Tags::NONE),
+            Wants::Update => self.plan(load.key, New::of(load.new.weight)),
         };
         let (value, _, mut entry) = loaded;
         if run.old.is_some() && self.is_live(load.key) {
@@ -147,8 +141,8 @@ impl Model {
     fn aside(&mut self, aside: Aside, run: &mut Run, effects: &mut Effects) {
         match aside {
             Aside::Nothing => return,
-            Aside::Pass { nanos } => self.pass(nanos),
-            Aside::Drive { nanos } => {
+            Aside::Pass(nanos) => self.pass(nanos),
+            Aside::Drive(nanos) => {
                 self.pass(nanos);
                 self.cache.advance(self.cache.now(), u32::MAX);
             }
@@ -162,7 +156,7 @@ impl Model {
                 let old = run.old.as_ref();
                 run.invalidated = old.is_some_and(|old| old.tags.are_hit_by(tag));
             }
-            Aside::Insert { key } => self.insert(key, 2, Life::Configured, Tags::NONE, effects),
+            Aside::Insert(key) => self.insert(key, New::of(2), effects),
         }
         self.see(effects, false);
     }

@@ -7,7 +7,7 @@ use tidewheel::{Condition, Fetched, Lifetime, Loaded, Outcome, Presence, Removal
 
 use super::model::{Effects, Entry, Model};
 use super::once;
-use super::op::{Life, Tags};
+use super::op::{New, Tags};
 use super::refresh::StatedEnd;
 use super::setup::{ABSENT, NEGATIVE};
 use super::value::{Key, Probe, Value};
@@ -20,13 +20,11 @@ const RETRY: u64 = 60_000;
 pub(crate) struct Load {
     pub(crate) key: u16,
     pub(crate) asks: Asks,
-    /// True if it has a value, of this weight and life.
+    /// True if it has a value, this one.
     pub(crate) succeeds: bool,
-    pub(crate) weight: u32,
-    pub(crate) life: Life,
+    pub(crate) new: New,
     pub(crate) fresh: Option<Duration>,
     pub(crate) stale: Option<Duration>,
-    pub(crate) tags: Tags,
     /// True if the loader is given the old value, and says that it has not changed.
     pub(crate) sees_old: bool,
     pub(crate) unchanged: bool,
@@ -45,11 +43,9 @@ impl Load {
             key,
             asks: Asks::Fallibly,
             succeeds: true,
-            weight: 1,
-            life: Life::Configured,
+            new: New::of(1),
             fresh: None,
             stale: None,
-            tags: Tags::NONE,
             sees_old: false,
             unchanged: false,
             private: false,
@@ -61,10 +57,9 @@ impl Load {
 
     /// What a loader says of an absence that it may say more of.
     fn absent_for(&self) -> Duration {
-        if self.weight == 0 {
-            Duration::ZERO
-        } else {
-            ABSENT
+        match self.new.weight {
+            0 => Duration::ZERO,
+            _ => ABSENT,
         }
     }
 }
@@ -368,8 +363,7 @@ impl Model {
 
     /// As [`plan`](Self::plan), with all that is said of a value.
     pub(super) fn plan_load(&mut self, load: &Load) -> (Value, Lifetime, Entry) {
-        let (value, mut lifetime, mut entry) =
-            self.plan(load.key, load.weight, load.life, load.tags);
+        let (value, mut lifetime, mut entry) = self.plan(load.key, load.new);
         if let Some(fresh) = load.fresh {
             lifetime = lifetime.fresh_for(fresh);
             entry.is_fresh_for(self.soft(load.fresh, entry.hard), load.fresh);
@@ -385,7 +379,7 @@ impl Model {
         let key = load.key;
         run.overtaken = true;
         match load.meanwhile {
-            Meanwhile::Insert => self.insert(key, 1, Life::Configured, Tags::NONE, effects),
+            Meanwhile::Insert => self.insert(key, New::of(1), effects),
             Meanwhile::Remove => {
                 self.cache.remove(&Probe(key));
                 self.leaves(key, RemovalCause::Removed);

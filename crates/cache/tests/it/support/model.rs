@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use tidewheel::{Cache, Condition, Lifetime, ManualClock, RemovalCause, Ttl, Version};
 
 use super::load::Negative;
-use super::op::{At, KEYS, Life, Op, Tags};
+use super::op::{At, KEYS, Life, New, Op, Tags};
 use super::refresh::{Origin, StatedEnd};
 use super::setup::{ByValue, Heard, Setup};
 use super::value::{Hashing, Key, Ledger, Probe, Value};
@@ -259,12 +259,7 @@ impl Model {
     fn execute(&mut self, op: &Op) -> Effects {
         let mut effects = Effects::default();
         match *op {
-            Op::Insert {
-                key,
-                weight,
-                life,
-                tags,
-            } => self.insert(key, weight, life, tags, &mut effects),
+            Op::Insert(key, new) => self.insert(key, new, &mut effects),
             Op::Load(ref load) => self.load(load, &mut effects),
             Op::Store(ref load) => {
                 let planned = self.plan_load(load);
@@ -272,20 +267,20 @@ impl Model {
             }
             Op::Change(ref change) => self.change(change, &mut effects),
             Op::Refresh => self.refresh(&mut effects),
-            Op::InvalidateTag { tag } => self.invalidate_tag(tag),
-            Op::Pin { key, pinned } => {
+            Op::InvalidateTag(tag) => self.invalidate_tag(tag),
+            Op::Pin(key, pinned) => {
                 // What is unpinned pays for a capacity that has shrunk.
                 effects.makes_room = !pinned;
                 self.pin(key, pinned);
             }
-            Op::SetMaxCapacity { capacity } => self.set_capacity(capacity, &mut effects),
-            Op::Version { .. }
-            | Op::GetWithVersion { .. }
-            | Op::InsertIfAbsent { .. }
+            Op::SetMaxCapacity(capacity) => self.set_capacity(capacity, &mut effects),
+            Op::Version(_)
+            | Op::GetWithVersion(_)
+            | Op::InsertIfAbsent(..)
             | Op::CompareAndSet { .. }
-            | Op::RemoveVersion { .. }
-            | Op::RemoveIf { .. } => self.execute_versioned(op, &mut effects),
-            Op::Get { key } => {
+            | Op::RemoveVersion(..)
+            | Op::RemoveIf(_) => self.execute_versioned(op, &mut effects),
+            Op::Get(key) => {
                 let found = if key % 3 == 0 {
                     self.cache.get_many([&Probe(key)]).pop().flatten()
                 } else {
@@ -295,16 +290,16 @@ impl Model {
                 let expected = self.used(key);
                 assert_eq!(found, expected, "get of {key}");
             }
-            Op::Touch { key } => {
+            Op::Touch(key) => {
                 let found = self.cache.touch(&Probe(key));
                 assert_eq!(found, self.used(key).is_some(), "touch of {key}");
             }
-            Op::Remove { key } => {
+            Op::Remove(key) => {
                 let found = self.cache.remove(&Probe(key)).map(|value| value.id);
                 let expected = self.leaves(key, RemovalCause::Removed);
                 assert_eq!(found, expected, "remove of {key}");
             }
-            Op::Invalidate { key } => {
+            Op::Invalidate(key) => {
                 let found = self.cache.invalidate(&Probe(key));
                 let expected = self.leaves(key, RemovalCause::Removed);
                 assert_eq!(found, expected.is_some(), "invalidate of {key}");
@@ -313,22 +308,18 @@ impl Model {
                 self.cache.invalidate_all();
                 self.all_leave(RemovalCause::Cleared);
             }
-            Op::Expire {
-                key,
-                ttl,
-                condition,
-            } => {
+            Op::Expire(key, ttl, condition) => {
                 let changed = self.cache.expire(&Probe(key), ttl, condition);
                 let expected = self.expire(key, ttl, condition, StatedEnd::For(ttl));
                 assert_eq!(changed, expected, "expire of {key}");
             }
-            Op::ExpireAt { key, at, condition } => {
+            Op::ExpireAt(key, at, condition) => {
                 let (at, left) = self.at(at);
                 let changed = self.cache.expire_at(&Probe(key), at, condition);
                 let expected = self.expire(key, left, condition, StatedEnd::Point);
                 assert_eq!(changed, expected, "expire_at of {key}");
             }
-            Op::Persist { key } => {
+            Op::Persist(key) => {
                 let changed = self.cache.persist(&Probe(key));
                 let live = self.is_live(key);
                 let entry = self.entries.get_mut(&key).filter(|_| live);
@@ -347,8 +338,8 @@ impl Model {
                     self.rebase(key, None);
                 }
             }
-            Op::Update { key } => self.update(key, &mut effects),
-            Op::InvalidateIf { residue } => {
+            Op::Update(key) => self.update(key, &mut effects),
+            Op::InvalidateIf(residue) => {
                 let count = self.cache.invalidate_if(|key, _| key.number % 5 == residue);
                 let mut expected = 0;
                 for key in (residue..KEYS).step_by(5) {
@@ -359,7 +350,7 @@ impl Model {
                 }
                 assert_eq!(count, expected, "invalidate_if");
             }
-            Op::Pass { nanos } => self.pass(nanos),
+            Op::Pass(nanos) => self.pass(nanos),
             Op::Advance { behind, budget } => {
                 let now = self
                     .cache
@@ -367,7 +358,7 @@ impl Model {
                     .saturating_sub(Duration::from_nanos(behind));
                 self.advance(now, budget, &mut effects);
             }
-            Op::Drive { nanos } => {
+            Op::Drive(nanos) => {
                 self.pass(nanos);
                 for _ in 0..10_000 {
                     if effects.driven {
@@ -387,7 +378,7 @@ impl Model {
                     self.behind = self.nanos - frozen;
                 }
             }
-            Op::SetWall { nanos } => {
+            Op::SetWall(nanos) => {
                 self.clock.set_wall(Duration::from_nanos(nanos));
                 self.wall = nanos;
             }
@@ -463,13 +454,8 @@ impl Model {
     }
 
     /// A new value, its lifetime, and the entry that it should become.
-    pub(super) fn plan(
-        &mut self,
-        key: u16,
-        weight: u32,
-        life: Life,
-        tags: Tags,
-    ) -> (Value, Lifetime, Entry) {
+    pub(super) fn plan(&mut self, key: u16, new: New) -> (Value, Lifetime, Entry) {
+        let New { weight, life, tags } = new;
         self.next_id += 1;
         let id = self.next_id;
         let (lifetime, hard) = self.lifetime(life, id, self.left(key));
@@ -558,15 +544,8 @@ impl Model {
         weight <= 1 || self.capacity.is_none_or(is_room)
     }
 
-    pub(super) fn insert(
-        &mut self,
-        key: u16,
-        weight: u32,
-        life: Life,
-        tags: Tags,
-        effects: &mut Effects,
-    ) {
-        let planned = self.plan(key, weight, life, tags);
+    pub(super) fn insert(&mut self, key: u16, new: New, effects: &mut Effects) {
+        let planned = self.plan(key, new);
         self.store(key, planned, effects);
     }
 

@@ -10,109 +10,83 @@ use super::load::{Asks, Load, Meanwhile};
 /// Keys are below this.
 pub(crate) const KEYS: u16 = 40;
 
-/// One call, or one turn of a clock.
+/// One call, or one turn of a clock. A number is the key.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Op {
-    Insert {
-        key: u16,
-        weight: u32,
-        life: Life,
-        tags: Tags,
-    },
-    InsertIfAbsent {
-        key: u16,
-        weight: u32,
-        life: Life,
-        tags: Tags,
-    },
+    Insert(u16, New),
+    InsertIfAbsent(u16, New),
     /// As a loader's value, by hand.
     Store(Load),
     /// A closure decides what becomes of a key.
     Change(Change),
-    Get {
-        key: u16,
-    },
-    Touch {
-        key: u16,
-    },
-    Remove {
-        key: u16,
-    },
-    Invalidate {
-        key: u16,
-    },
+    Get(u16),
+    Touch(u16),
+    Remove(u16),
+    Invalidate(u16),
     InvalidateAll,
-    Expire {
-        key: u16,
-        ttl: Duration,
-        condition: Condition,
-    },
-    ExpireAt {
-        key: u16,
-        at: At,
-        condition: Condition,
-    },
-    Persist {
-        key: u16,
-    },
-    Update {
-        key: u16,
-    },
-    InvalidateIf {
-        residue: u16,
-    },
+    Expire(u16, Duration, Condition),
+    ExpireAt(u16, At, Condition),
+    Persist(u16),
+    Update(u16),
+    /// Of all keys with this rest.
+    InvalidateIf(u16),
     Load(Load),
     Refresh,
-    InvalidateTag {
-        tag: u8,
-    },
-    Pin {
-        key: u16,
-        pinned: bool,
-    },
-    SetMaxCapacity {
-        capacity: u64,
-    },
-    Version {
-        key: u16,
-    },
-    GetWithVersion {
-        key: u16,
-    },
-    /// Without a life, what is left of the old one's stays. `past` takes a version that is no
-    /// longer there.
+    InvalidateTag(u8),
+    Pin(u16, bool),
+    SetMaxCapacity(u64),
+    Version(u16),
+    GetWithVersion(u16),
+    /// `keeps` what is left of the old one's life. `past` takes a version that is no longer there.
     CompareAndSet {
         key: u16,
-        weight: u32,
-        life: Option<(Life, Tags)>,
+        new: New,
+        keeps: bool,
         past: bool,
     },
-    RemoveVersion {
-        key: u16,
-        past: bool,
-    },
+    /// True takes a version that is no longer there.
+    RemoveVersion(u16, bool),
     /// If the value's number is even.
-    RemoveIf {
-        key: u16,
-    },
-    /// Time passes, and nobody looks.
-    Pass {
-        nanos: u64,
-    },
+    RemoveIf(u16),
+    /// So many nanoseconds pass, and nobody looks.
+    Pass(u64),
     /// A pass of the driver. `behind` is how much older than now its reading of the clock is.
     Advance {
         behind: u64,
         budget: u32,
     },
-    /// Time passes, and the driver does all there is to do.
-    Drive {
-        nanos: u64,
-    },
+    /// So many nanoseconds pass, and the driver does all there is to do.
+    Drive(u64),
     Freeze,
     Resume,
-    SetWall {
-        nanos: u64,
-    },
+    SetWall(u64),
+}
+
+/// What is said of a new value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct New {
+    pub(crate) weight: u32,
+    pub(crate) life: Life,
+    pub(crate) tags: Tags,
+}
+
+impl New {
+    /// Of this weight, and else as configured.
+    pub(crate) const fn of(weight: u32) -> Self {
+        Self {
+            weight,
+            life: Life::Configured,
+            tags: Tags::NONE,
+        }
+    }
+
+    fn from_bits(high: u32, life: Life) -> Self {
+        Self {
+            weight: weight(high),
+            life,
+            tags: Tags::from_bits(high >> 10),
+        }
+    }
 }
 
 /// The lifetime of an inserted value.
@@ -190,87 +164,56 @@ impl Op {
         match bits % 64 {
             14..=19 => Self::Load(loading(key, low, high, (bits >> 8) as u16 / KEYS)),
             12 | 13 => Self::Store(loading(key, low, high, (bits >> 8) as u16 / KEYS)),
-            0..=11 => Self::Insert {
-                key,
-                weight: weight(high),
-                life: life(low),
-                tags: Tags::from_bits(high >> 10),
-            },
-            20..=24 => Self::Get { key: often },
+            0..=11 => Self::Insert(key, New::from_bits(high, life(low))),
+            20..=24 => Self::Get(often),
             25 => Self::Refresh,
-            26 => Self::InvalidateTag {
-                tag: (bits >> 8) as u8 % TAGS,
-            },
-            27 if high.is_multiple_of(4) => Self::SetMaxCapacity {
-                capacity: u64::from(low) % 8 * u64::from(low) / 8 % 80,
-            },
-            27 => Self::Pin {
-                key,
-                pinned: !low.is_multiple_of(3),
-            },
+            26 => Self::InvalidateTag((bits >> 8) as u8 % TAGS),
+            27 if high.is_multiple_of(4) => {
+                Self::SetMaxCapacity(u64::from(low) % 8 * u64::from(low) / 8 % 80)
+            }
+            27 => Self::Pin(key, !low.is_multiple_of(3)),
             28 => Self::versioned(often, low, high),
-            29 => Self::Touch { key: often },
-            30 if high.is_multiple_of(8) => Self::Update { key: often },
+            29 => Self::Touch(often),
+            30 if high.is_multiple_of(8) => Self::Update(often),
             30 | 31 => Self::Change(changing(key, low, high, (bits >> 8) as u16 / KEYS)),
-            32 | 33 => Self::Remove { key },
-            34 => Self::Invalidate { key },
+            32 | 33 => Self::Remove(key),
+            34 => Self::Invalidate(key),
             35 => match low % 4 {
                 0 => Self::InvalidateAll,
-                1 => Self::InvalidateIf { residue: key % 5 },
+                1 => Self::InvalidateIf(key % 5),
                 _ => Self::Refresh,
             },
-            36..=41 => Self::Expire {
-                key: often,
-                ttl: ttl(low),
-                condition: condition(high),
-            },
-            42 => Self::ExpireAt {
-                key: often,
-                at: at(low),
-                condition: condition(high),
-            },
-            43 | 44 => Self::Persist { key: often },
-            45..=50 => Self::Pass { nanos: nanos(low) },
+            36..=41 => Self::Expire(often, ttl(low), condition(high)),
+            42 => Self::ExpireAt(often, at(low), condition(high)),
+            43 | 44 => Self::Persist(often),
+            45..=50 => Self::Pass(nanos(low)),
             51..=54 => Self::Advance {
-                behind: if high.is_multiple_of(8) {
-                    nanos(low)
-                } else {
-                    0
-                },
-                budget: if high.is_multiple_of(3) {
-                    u32::MAX
-                } else {
-                    high % 24
+                behind: u64::from(high.is_multiple_of(8)) * nanos(low),
+                budget: match high % 3 {
+                    0 => u32::MAX,
+                    _ => high % 24,
                 },
             },
-            55..=60 => Self::Drive { nanos: nanos(low) },
+            55..=60 => Self::Drive(nanos(low)),
             61 => Self::Freeze,
             62 => Self::Resume,
-            _ => Self::SetWall {
-                nanos: u64::from(high) << (low % 32),
-            },
+            _ => Self::SetWall(u64::from(high) << (low % 32)),
         }
     }
 
     fn versioned(key: u16, low: u16, high: u32) -> Self {
         let past = (high >> 20).is_multiple_of(4);
-        let (weight, life) = (weight(high), life(low >> 4));
-        let tags = Tags::from_bits(high >> 10);
+        let new = New::from_bits(high, life(low >> 4));
         match low % 16 {
-            0 | 1 => Self::Version { key },
-            2 | 3 => Self::GetWithVersion { key },
-            4 | 5 => Self::RemoveVersion { key, past },
-            6 => Self::RemoveIf { key },
-            7 | 8 => Self::InsertIfAbsent {
-                key,
-                weight,
-                life,
-                tags,
-            },
+            0 | 1 => Self::Version(key),
+            2 | 3 => Self::GetWithVersion(key),
+            4 | 5 => Self::RemoveVersion(key, past),
+            6 => Self::RemoveIf(key),
+            7 | 8 => Self::InsertIfAbsent(key, new),
             _ => Self::CompareAndSet {
                 key,
-                weight,
-                life: low.is_multiple_of(2).then_some((life, tags)),
+                new,
+                keeps: !low.is_multiple_of(2),
                 past,
             },
         }
@@ -278,12 +221,9 @@ impl Op {
 
     /// The operations that bytes stand for: eight bytes each.
     pub(crate) fn all_from_bytes(bytes: &[u8]) -> Vec<Self> {
-        bytes
-            .as_chunks()
-            .0
-            .iter()
-            .map(|bytes| Self::from_bits(u64::from_le_bytes(*bytes)))
-            .collect()
+        let chunks = bytes.as_chunks().0.iter();
+        let bits = chunks.map(|bytes| u64::from_le_bytes(*bytes));
+        bits.map(Self::from_bits).collect()
     }
 }
 
@@ -298,12 +238,10 @@ fn loading(key: u16, low: u16, high: u32, more: u16) -> Load {
             _ => Asks::Fallibly,
         },
         succeeds: high >> 20 & 1 == 0,
-        weight: weight(high),
-        life: life(low),
+        new: New::from_bits(high, life(low)),
         fresh: (high >> 21 & 3 == 0).then(|| ttl(low.rotate_left(5))),
         stale: (high >> 23 == 0 && low % 3 == 0)
             .then(|| Duration::from_millis(u64::from(low / 3 % 3) * 9)),
-        tags: Tags::from_bits(high >> 10),
         sees_old: more.is_multiple_of(2),
         unchanged: more.is_multiple_of(4),
         private: more % 11 == 4,
@@ -335,11 +273,9 @@ fn changing(key: u16, low: u16, high: u32, more: u16) -> Change {
         aside: match more / 8 % 12 {
             0 => Aside::InvalidateAll,
             1 => Aside::InvalidateTag((low % u16::from(TAGS)) as u8),
-            2 | 3 => Aside::Pass { nanos: nanos(low) },
-            4 | 5 => Aside::Drive { nanos: nanos(low) },
-            6 | 7 => Aside::Insert {
-                key: (key + 1) % KEYS,
-            },
+            2 | 3 => Aside::Pass(nanos(low)),
+            4 | 5 => Aside::Drive(nanos(low)),
+            6 | 7 => Aside::Insert((key + 1) % KEYS),
             _ => Aside::Nothing,
         },
         is_async: more / 96 % 2 == 1,

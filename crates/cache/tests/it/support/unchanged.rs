@@ -32,11 +32,16 @@ impl Model {
     pub(super) fn unchanged(&self, load: &Load, old: Value, run: &mut Run) -> Loaded<Value> {
         let key = load.key;
         let left = self.left(key);
-        let (lifetime, hard) = self.lifetime(load.life, old.id, left);
-        let mut lifetime = load.tags.names().into_iter().fold(lifetime, Lifetime::tag);
-        let mut entry = self.entry(old.id, old.weight, hard, load.tags);
-        entry.stated = StatedEnd::of(load.life);
-        entry.cap = self.cap(load.life);
+        let (lifetime, hard) = self.lifetime(load.new.life, old.id, left);
+        let mut lifetime = load
+            .new
+            .tags
+            .names()
+            .into_iter()
+            .fold(lifetime, Lifetime::tag);
+        let mut entry = self.entry(old.id, old.weight, hard, load.new.tags);
+        entry.stated = StatedEnd::of(load.new.life);
+        entry.cap = self.cap(load.new.life);
         if let Some(fresh) = load.fresh {
             lifetime = lifetime.fresh_for(fresh);
             entry.is_fresh_for(self.soft(load.fresh, entry.hard), load.fresh);

@@ -3,31 +3,24 @@
 use tidewheel::{CompareError, RemovalCause, Version};
 
 use super::model::{Effects, Model};
-use super::op::{Life, Op, Tags};
+use super::op::{New, Op};
 use super::value::{Key, Probe};
 
 impl Model {
     /// Executes an operation that has to do with versions.
     pub(super) fn execute_versioned(&mut self, op: &Op, effects: &mut Effects) {
         match *op {
-            Op::Version { key } => {
-                self.version(key);
-            }
-            Op::GetWithVersion { key } => self.get_with_version(key),
-            Op::InsertIfAbsent {
-                key,
-                weight,
-                life,
-                tags,
-            } => self.insert_if_absent(key, weight, life, tags, effects),
+            Op::Version(key) => _ = self.version(key),
+            Op::GetWithVersion(key) => self.get_with_version(key),
+            Op::InsertIfAbsent(key, new) => self.insert_if_absent(key, new, effects),
             Op::CompareAndSet {
                 key,
-                weight,
-                life,
+                new,
+                keeps,
                 past,
-            } => self.compare_and_set(key, weight, life, past, effects),
-            Op::RemoveVersion { key, past } => self.remove_version(key, past),
-            Op::RemoveIf { key } => self.remove_if(key),
+            } => self.compare_and_set(key, new, (keeps, past), effects),
+            Op::RemoveVersion(key, past) => self.remove_version(key, past),
+            Op::RemoveIf(key) => self.remove_if(key),
             _ => unreachable!("{op:?} has nothing to do with versions"),
         }
     }
@@ -80,16 +73,9 @@ impl Model {
         }
     }
 
-    fn insert_if_absent(
-        &mut self,
-        key: u16,
-        weight: u32,
-        life: Life,
-        tags: Tags,
-        effects: &mut Effects,
-    ) {
+    fn insert_if_absent(&mut self, key: u16, new: New, effects: &mut Effects) {
         let live = self.is_live(key);
-        let (value, lifetime, entry) = self.plan(key, weight, life, tags);
+        let (value, lifetime, entry) = self.plan(key, new);
         let own = Key::new(key, &self.ledger);
         let stored = self.cache.insert_if_absent_with(own, value, lifetime);
         let fits = self.fits(entry.weight);
@@ -102,22 +88,19 @@ impl Model {
     fn compare_and_set(
         &mut self,
         key: u16,
-        weight: u32,
-        life: Option<(Life, Tags)>,
-        past: bool,
+        new: New,
+        (keeps, past): (bool, bool),
         effects: &mut Effects,
     ) {
         let Some(expected) = self.some_version(key, past) else {
             return;
         };
-        let (of_its_own, tags) = life.unwrap_or((Life::Forever, Tags::NONE));
-        let (value, lifetime, mut entry) = self.plan(key, weight, of_its_own, tags);
+        let (value, lifetime, mut entry) = self.plan(key, new);
         let own = Key::new(key, &self.ledger);
-        let result = match life {
-            Some(_) => self
-                .cache
-                .compare_and_set_with(own, expected, value, lifetime),
-            None => self.cache.compare_and_set(own, expected, value),
+        let cache = &self.cache;
+        let result = match keeps {
+            false => cache.compare_and_set_with(own, expected, value, lifetime),
+            true => cache.compare_and_set(own, expected, value),
         };
         if !self.is_live(key) {
             assert_eq!(result, Err(CompareError::Missing), "{key}");
@@ -128,7 +111,7 @@ impl Model {
             assert_eq!(result, Err(CompareError::TooHeavy), "{key}");
         } else {
             let version = result.expect("the version is the one that is there");
-            if life.is_none() {
+            if keeps {
                 entry = self.entries[&key].next(entry.id, entry.weight, entry.idle);
             }
             self.takes_place(key, entry, effects);
