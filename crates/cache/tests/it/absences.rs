@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidewheel::{Fetched, Loaded, ManualClock, Outcome, Presence};
 
-use crate::loading::{Failure, MS, manual, unreached};
+use crate::loading::{Failure, MS, Valid, manual, unreached};
 use crate::manual_poll::{Alarm, flagged, poll};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -21,7 +21,7 @@ fn absences_with_a_time_of_their_own_need_a_cache_that_remembers() {
             true => builder.negative_ttl(Duration::ZERO),
             false => builder,
         };
-        let cache = builder.build().expect("valid");
+        let cache = builder.valid();
         assert_eq!(cache.fetch(1).load_with(absent).value, None);
         assert_eq!(cache.fetch(1).load_with(absent).value, None);
         assert_eq!(cache.stats().loads, loads);
@@ -29,19 +29,6 @@ fn absences_with_a_time_of_their_own_need_a_cache_that_remembers() {
         assert_eq!(cache.optionally_get_or_load(2, || None), None);
         assert_eq!(cache.stats().loads, loads + 2, "zero for all others");
     }
-}
-
-/// The error was served until its own time was over, though the origin had answered since.
-#[test]
-fn an_absence_of_no_time_of_its_own_ends_what_was_remembered() {
-    let builder = manual(&ManualClock::new()).negative_ttl(SECOND);
-    let cache = builder.build().expect("valid");
-    let failed = cache.try_get_or_load(1, || Err::<u64, _>(Failure(1)));
-    assert!(failed.is_err());
-    let absent = || Presence::<u64>::AbsentFor(Duration::ZERO);
-    assert_eq!(cache.fetch(1).load_with(absent).value, None);
-    let loaded = cache.try_get_or_load(1, || Ok::<_, Failure>(5));
-    assert_eq!(loaded.expect("the origin answers"), 5);
 }
 
 fn error_of<T>(fetched: &Fetched<T, Failure>) -> (Outcome, Option<u32>) {
@@ -57,8 +44,7 @@ fn an_old_value_in_place_of_an_error_comes_with_the_error() {
         .refresh_after(0.5)
         .stale_on_error(SECOND)
         .error_ttl(|error: &Failure| Duration::from_millis(error.0.into()))
-        .build()
-        .expect("valid");
+        .valid();
     let ask = |error| error_of(&cache.fetch(1).try_load(|| Err(Failure(error))));
     assert_eq!(ask(0), (Outcome::Loaded, None), "the value is the error");
     cache.insert(1, 10);
@@ -84,10 +70,7 @@ fn an_old_value_in_place_of_an_error_comes_with_the_error() {
 #[test]
 fn those_who_wait_for_a_load_that_fails_see_its_error_beside_the_old_value() {
     let clock = ManualClock::new();
-    let cache = manual(&clock)
-        .stale_on_error(SECOND)
-        .build()
-        .expect("valid");
+    let cache = manual(&clock).stale_on_error(SECOND).valid();
     cache.insert(1, 10);
     clock.advance(100 * MS);
     let go = AtomicBool::new(false);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 use tidewheel::{Builder, Cache, Driver, ManualClock, OnFull};
 
-use crate::loading::{MS, in_time};
+use crate::loading::{MS, Valid, in_time};
 use crate::manual_poll::{Alarm, Door, block_on, flagged, poll, turn};
 
 type Numbers = Cache<u64, u64>;
@@ -26,6 +26,7 @@ fn at_a_full_queue_the_driver_waits_and_what_writers_cause_is_dropped_and_counte
     let (pass, told) = (Arc::clone(&door), Arc::new(AtomicUsize::new(0)));
     let tell = Arc::clone(&told);
     let cache: Numbers = on_a_task(&clock)
+        .shards(4)
         .listener_queue(10, OnFull::Wait)
         .eviction_listener_async(move |_| {
             let (pass, tell) = (Arc::clone(&pass), Arc::clone(&tell));
@@ -34,8 +35,7 @@ fn at_a_full_queue_the_driver_waits_and_what_writers_cause_is_dropped_and_counte
                 tell.fetch_add(1, SeqCst);
             }
         })
-        .build()
-        .expect("valid");
+        .valid();
     let mut drive = Box::pin(cache.drive(|_| pending()));
     let all = 10 + 64;
     // No writer waits.
@@ -71,8 +71,7 @@ fn a_poll_ends_though_events_wait_and_something_is_due_soon() {
                 .shards(1)
                 .listener_queue(limit, OnFull::Wait)
                 .eviction_listener_async(|_| pending())
-                .build()
-                .expect("valid");
+                .valid();
             let mut drive = Box::pin(cache.drive(|_| pending()));
             cache.insert(0, 1);
             cache.remove(&0);
@@ -92,8 +91,7 @@ fn a_poll_ends_though_the_timer_ends_at_once() {
     in_time("the poll returns", || {
         let cache: Numbers = on_a_task(&ManualClock::new())
             .eviction_listener_async(|_| pending())
-            .build()
-            .expect("valid");
+            .valid();
         cache.insert_with_ttl(1, 1, 100 * MS);
         let mut drive = Box::pin(cache.drive(|_| std::future::ready(())));
         turn(&mut drive);
@@ -111,8 +109,7 @@ fn who_waits_for_an_answer_is_woken_when_another_task_gets_it() {
             let go = Arc::clone(&waits);
             async move { flagged(&go).await }
         })
-        .build()
-        .expect("valid");
+        .valid();
     let (driving, closing) = (Alarm::new(), Alarm::new());
     let mut drive = Box::pin(cache.drive(|_| pending()));
     cache.insert(1, 1);

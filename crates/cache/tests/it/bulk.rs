@@ -2,7 +2,6 @@
 //! for him.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::future::{Future, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -12,7 +11,7 @@ use std::task::Poll;
 
 use tidewheel::{Cache, Compute, ManualClock};
 
-use crate::loading::{Failure, MS, by_hand, manual};
+use crate::loading::{Failure, MS, Valid, by_hand, manual};
 use crate::manual_poll::{Alarm, block_on, flagged, poll};
 
 const NONE: &[u64] = &[];
@@ -20,7 +19,7 @@ const NONE: &[u64] = &[];
 type Answers<'a> = Pin<Box<dyn Future<Output = Vec<Option<u64>>> + 'a>>;
 
 fn cache() -> Cache<u64, u64> {
-    manual(&ManualClock::new()).build().expect("valid")
+    manual(&ManualClock::new()).valid()
 }
 
 /// Ten times each key.
@@ -71,28 +70,9 @@ fn one_call_loads_all_that_is_missing() {
 }
 
 #[test]
-fn keys_are_borrowed_and_results_may_be_a_map() {
-    let cache: Cache<String, usize> = by_hand(&ManualClock::new()).build().expect("valid");
-    let load = |missing: Vec<String>| -> HashMap<String, usize> {
-        missing
-            .into_iter()
-            .map(|key| (key.clone(), key.len()))
-            .collect()
-    };
-    assert_eq!(
-        cache.get_or_load_many(["a", "bc"], load),
-        [Some(1), Some(2)]
-    );
-    let keys = vec!["bc".to_string(), "def".to_string()];
-    assert_eq!(cache.get_or_load_many(&keys, load), [Some(2), Some(3)]);
-    let later = cache.get_or_load_many_async(["bc", "four"], async |missing| load(missing));
-    assert_eq!(block_on(later), [Some(2), Some(4)]);
-}
-
-#[test]
 fn what_the_loader_leaves_out_is_absent_and_what_nobody_asked_for_is_dropped() {
     let clock = ManualClock::new();
-    let cache = manual(&clock).negative_ttl(10 * MS).build().expect("valid");
+    let cache = manual(&clock).negative_ttl(10 * MS).valid();
     cache.insert(9, 1);
     let answers = cache.get_or_load_many(&[1, 2], |_| [(1, 10), (9, 90), (8, 80), (1, 11)]);
     assert_eq!(answers, [Some(10), None]);
@@ -113,8 +93,7 @@ fn an_error_is_that_of_each_missing_key() {
     let cache = manual(&clock)
         .stale_on_error(50 * MS)
         .negative_ttl(10 * MS)
-        .build()
-        .expect("valid");
+        .valid();
     cache.insert(1, 5);
     clock.advance(100 * MS);
     cache.insert(2, 6);
@@ -220,7 +199,7 @@ fn answers_are_dropped_quietly_when_the_loader_panics() {
     thread_local! {
         static ARMED: Cell<bool> = const { Cell::new(false) };
     }
-    let cache: Cache<u64, Prickly> = by_hand(&ManualClock::new()).build().expect("valid");
+    let cache: Cache<u64, Prickly> = by_hand(&ManualClock::new()).valid();
     cache.insert(1, Prickly);
     cache.insert(2, Prickly);
     let bulk = || {

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use tidewheel::{Cache, Clock, Condition, Lifetime, ManualClock, Ttl};
+use tidewheel::{Cache, Clock, Condition, Lifetime, Ttl};
 
-use crate::loading::{MS, by_hand};
+use crate::loading::{MS, Valid, by_hand};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
@@ -42,7 +42,7 @@ impl Clock for Shows {
 }
 
 fn cache(clock: &Shows) -> Cache<u32, u32> {
-    by_hand(clock).max_capacity(1000).build().expect("valid")
+    by_hand(clock).max_capacity(1000).valid()
 }
 
 fn drive(cache: &Cache<u32, u32>) {
@@ -122,48 +122,4 @@ fn a_leap_forward_ends_what_has_a_deadline_and_what_is_stored_later_lives() {
     assert_eq!(cache.get(&4), None);
     drive(&cache);
     assert_eq!(cache.len(), 1);
-}
-
-#[test]
-fn a_manual_clock_that_is_moved_too_far_stays_at_its_end() {
-    let clock = ManualClock::new();
-    let cache: Cache<u32, u32> = by_hand(&clock)
-        .max_capacity(10)
-        .time_to_live(DAY)
-        .build()
-        .expect("valid");
-    cache.insert(1, 1);
-    clock.advance(Duration::MAX);
-    let end = clock.now();
-    assert_eq!(cache.get(&1), None);
-    clock.advance(DAY);
-    assert_eq!(clock.now(), end);
-    cache.insert(2, 2);
-    assert_eq!(cache.get(&2), Some(2));
-}
-
-#[test]
-fn threads_that_see_a_leap_together_agree_on_it() {
-    for _ in 0..200 {
-        let clock = Shows::new(Duration::ZERO);
-        let cache = cache(&clock);
-        cache.insert_with_ttl(1, 10, DAY);
-        std::thread::scope(|scope| {
-            for number in 2..6 {
-                let (cache, clock) = (&cache, &clock);
-                scope.spawn(move || {
-                    let before = cache.now();
-                    clock.set(SINCE_EPOCH);
-                    cache.insert_with_ttl(number, 0, HOUR);
-                    assert!(cache.now() >= before);
-                });
-            }
-        });
-        let after_leap = cache.now();
-        assert_eq!(cache.get(&1), None);
-        clock.advance(HOUR);
-        assert_eq!(cache.now(), after_leap + HOUR, "one leap was counted once");
-        drive(&cache);
-        assert!(cache.is_empty());
-    }
 }

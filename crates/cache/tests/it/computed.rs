@@ -1,14 +1,12 @@
 //! `try_compute`: a closure that may fail, and what it has made of a key.
 
-use std::future::ready;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 
 use tidewheel::{Cache, Compute, Computed, Lifetime, Loaded, ManualClock};
 
-use crate::loading::{Failure, manual, until};
-use crate::manual_poll::block_on;
+use crate::loading::{Failure, Valid, manual, until};
 
 type Numbers = Cache<u64, u64>;
 type Said = Result<Compute<u64>, Failure>;
@@ -27,39 +25,10 @@ fn what_a_closure_has_made_of_a_key_has_two_halves() {
     assert_eq!(halves(Computed::NotStored(1)), (None, None));
 }
 
-/// Ten thousand seats are each given to one of those who ask.
-#[test]
-fn what_is_taken_by_many_threads_is_taken_once() {
-    let cache: &Numbers = &manual(&ManualClock::new()).build().expect("valid");
-    for round in 0..200 {
-        cache.insert_with(1, round, Lifetime::forever());
-        let taken: usize = thread::scope(|scope| {
-            let takes: Vec<_> = (0..4)
-                .map(|thread| {
-                    scope.spawn(move || {
-                        let take = |_: Option<&u64>| Ok::<_, Failure>(Compute::Remove);
-                        let entry = cache.entry(1);
-                        let computed = match thread % 2 {
-                            0 => entry.try_compute(take),
-                            _ => block_on(entry.try_compute_async(|old| ready(take(old.as_ref())))),
-                        };
-                        usize::from(computed == Ok(Computed::Removed(round)))
-                    })
-                })
-                .collect();
-            takes
-                .into_iter()
-                .map(|take| take.join().expect("took"))
-                .sum()
-        });
-        assert_eq!(taken, 1, "round {round}");
-    }
-}
-
 /// Writers that wait for the closure go on.
 #[test]
 fn a_closure_that_fails_or_panics_opens_the_key() {
-    let cache: &Numbers = &manual(&ManualClock::new()).build().expect("valid");
+    let cache: &Numbers = &manual(&ManualClock::new()).valid();
     for panics in [false, true] {
         let (begun, go) = (&AtomicBool::new(false), &AtomicBool::new(false));
         thread::scope(|scope| {

@@ -4,9 +4,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidewheel::{Builder, Cache, Expiry, Lifetime, ManualClock, OnFull, Ttl};
+use tidewheel::{Builder, Expiry, Lifetime, ManualClock, OnFull, Ttl};
 
-use crate::loading::{MS, by_hand};
+use crate::loading::{MS, Valid, by_hand};
 
 fn manual(clock: &ManualClock) -> Builder<u32, u64> {
     by_hand(clock)
@@ -29,29 +29,6 @@ impl Expiry<u32, u64> for ByReads {
     }
 }
 
-#[test]
-fn a_closure_decides_how_long_entries_live() {
-    let clock = ManualClock::new();
-    let rule = |_: &u32, value: &u64| (*value > 0).then(|| MS * *value as u32);
-    let caches = [
-        manual(&clock).time_to_live_by(move |key, value| rule(key, value)),
-        manual(&clock).expire_after(rule),
-    ];
-    for cache in caches {
-        let cache = cache.build().expect("valid");
-        cache.insert(1, 30);
-        cache.insert(2, 0);
-        assert_eq!(
-            (cache.ttl(&1), cache.ttl(&2)),
-            (Ttl::Left(30 * MS), Ttl::Forever)
-        );
-        cache.insert(1, 20);
-        assert_eq!(cache.ttl(&1), Ttl::Left(20 * MS), "it is asked again");
-        assert_eq!(cache.get(&1), Some(20));
-        assert_eq!(cache.ttl(&1), Ttl::Left(20 * MS), "reads change nothing");
-    }
-}
-
 /// A box or an `Arc` that handed on only what has no default would lose the rules for updates and
 /// reads.
 #[test]
@@ -66,7 +43,7 @@ fn a_boxed_rule_is_the_rule() {
         manual(&clock).expire_after(Arc::new(ByReads)),
     ];
     for cache in caches {
-        let cache = cache.build().expect("valid");
+        let cache = cache.valid();
         cache.insert(1, 30);
         cache.insert(1, 50);
         assert_eq!(cache.ttl(&1), Ttl::Left(31 * MS));
@@ -78,7 +55,7 @@ fn a_boxed_rule_is_the_rule() {
 #[test]
 fn statistics_print_how_much_and_how_late() {
     let clock = ManualClock::new();
-    let cache = manual(&clock).time_to_live(10 * MS).build().expect("valid");
+    let cache = manual(&clock).time_to_live(10 * MS).valid();
     let empty = cache.stats();
     assert_eq!(
         (empty.lateness_count(), empty.lateness_percentile(99.0)),
@@ -134,8 +111,7 @@ fn what_is_due_goes_in_one_call() {
         // Smaller than what is due: the call empties it as often as it must.
         .listener_queue(7, OnFull::Wait)
         .eviction_listener(move |_| *listener.lock().expect("unpoisoned") += 1)
-        .build()
-        .expect("valid");
+        .valid();
     for key in 0..10_000 {
         cache.insert_with(key, 0, Lifetime::configured().tag("even"));
     }
@@ -150,29 +126,4 @@ fn what_is_due_goes_in_one_call() {
     );
     assert_eq!(cache.run_due(), 0);
     cache.validate();
-}
-
-/// A listener that asks for what is due while its queue is full must not wait for itself.
-#[test]
-fn a_listener_may_ask_for_what_is_due() {
-    let clock = ManualClock::new();
-    let slot: Arc<Mutex<Option<Cache<u32, u64>>>> = Arc::default();
-    let inside = Arc::clone(&slot);
-    let cache = manual(&clock)
-        .time_to_live(10 * MS)
-        .listener_queue(2, OnFull::Wait)
-        .eviction_listener(move |_| {
-            let cache = inside.lock().expect("unpoisoned").clone();
-            cache.expect("is there").run_due();
-        })
-        .build()
-        .expect("valid");
-    *slot.lock().expect("unpoisoned") = Some(cache.clone());
-    for key in 0..100 {
-        cache.insert(key, 0);
-    }
-    clock.advance(10 * MS);
-    cache.run_due();
-    assert_eq!(cache.len(), 0);
-    slot.lock().expect("unpoisoned").take();
 }

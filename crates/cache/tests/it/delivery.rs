@@ -5,13 +5,13 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::thread;
 
-use tidewheel::{Builder, Cache, Compute, Driver, Loaded, OnFull, Removal, WeakCache};
+use tidewheel::{Builder, Cache, Compute, Driver, Loaded, OnFull, Removal};
 
-use crate::loading::{Told, full_at, heard, until};
+use crate::loading::{Own, Told, Valid, full_at, heard, until};
 use crate::manual_poll::{Alarm, block_on};
 
 /// The key whose removal makes the listener go on as the test wants.
@@ -27,23 +27,21 @@ struct Stage {
 }
 
 fn stage(builder: Builder<u64, u64>, answer: impl Fn(&Numbers) + Send + Sync + 'static) -> Stage {
-    let slot: Arc<OnceLock<WeakCache<u64, u64>>> = Arc::default();
-    let own = Arc::clone(&slot);
+    let (slot, own) = Own::pair();
     let told = Told::default();
     let tell = told.clone();
     let (say, listening) = channel();
     let cache = builder
         .eviction_listener(move |removal: Removal<u64, u64>| {
             if removal.key == CUE {
-                let cache = own.get().and_then(WeakCache::upgrade);
+                let cache = own.get();
                 say.send(()).expect("the test listens");
                 answer(&cache.expect("it is open"));
             }
             tell.tell(removal);
         })
-        .build()
-        .expect("valid");
-    assert!(slot.set(cache.downgrade()).is_ok());
+        .valid();
+    slot.set(&cache);
     for key in [1, 2, 3, CUE] {
         cache.insert(key, key);
     }
@@ -185,8 +183,7 @@ fn a_listener_that_closes_its_cache_from_a_writers_thread_does_not_wait_for_the_
     for _ in 0..20 {
         let (say, closed) = channel::<()>();
         let say = Mutex::new(Some(say));
-        let slot: Arc<OnceLock<WeakCache<u64, u64>>> = Arc::default();
-        let own = Arc::clone(&slot);
+        let (slot, own) = Own::pair();
         let cache: Numbers = Cache::builder()
             .max_capacity(1)
             .no_default_ttl()
@@ -196,7 +193,7 @@ fn a_listener_that_closes_its_cache_from_a_writers_thread_does_not_wait_for_the_
                 if thread::current().name() == Some("closing-events") {
                     return;
                 }
-                let cache = own.get().and_then(WeakCache::upgrade);
+                let cache = own.get();
                 let cache = cache.expect("it is open");
                 if let Some(say) = say.lock().expect("whole").take() {
                     for key in 0..5 {
@@ -207,9 +204,8 @@ fn a_listener_that_closes_its_cache_from_a_writers_thread_does_not_wait_for_the_
                     say.send(()).expect("the test waits");
                 }
             })
-            .build()
-            .expect("valid");
-        assert!(slot.set(cache.downgrade()).is_ok());
+            .valid();
+        slot.set(&cache);
         let over = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&over);
         thread::spawn(move || {
@@ -279,8 +275,7 @@ fn an_event_behind_a_writer_that_delivers_wakes_the_task_that_drives() {
             }
             tell.tell(removal);
         })
-        .build()
-        .expect("valid");
+        .valid();
     for key in 0..100 {
         cache.insert(key, key);
     }

@@ -5,15 +5,15 @@ use std::cell::Cell;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
+use std::sync::Mutex;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 
-use tidewheel::{Builder, Cache, Driver, Removal, WeakCache};
+use tidewheel::{Builder, Cache, Driver, Removal};
 
-use crate::loading::{Told, full_at, heard};
+use crate::loading::{Own, Told, Valid, full_at, heard};
 
 type Numbers = Cache<u64, u64>;
 
@@ -29,8 +29,7 @@ fn told_by(
             first(&removal);
             tell.tell(removal);
         })
-        .build()
-        .expect("valid");
+        .valid();
     for key in 0..10 {
         cache.insert(key, key);
     }
@@ -52,7 +51,7 @@ fn ends(what: &str, act: impl FnOnce() + Send + 'static) {
 /// thread was reading, and panicked.
 #[test]
 fn a_read_that_writes_another_cache_leaves_that_ones_listener_to_others() {
-    let read: Numbers = full_at(1).shards(1).build().expect("valid");
+    let read: Numbers = full_at(1).shards(1).valid();
     read.insert(1, 1);
     let target = read.clone();
     let (written, told_of) = told_by(full_at(1), move |removal| target.insert(removal.key, 0));
@@ -94,10 +93,9 @@ fn a_task_that_is_polled_from_within_a_loader_or_a_listener_leaves_them_the_thre
         assert_eq!(told_of.keys(), [5]);
     });
     ends("the listener is done", || {
-        let slot: Arc<OnceLock<WeakCache<u64, u64>>> = Arc::default();
-        let own = Arc::clone(&slot);
+        let (slot, own) = Own::pair();
         let (cache, told_of) = told_by(full_at(100).driver(Driver::Task), move |removal| {
-            let cache = own.get().and_then(WeakCache::upgrade).expect("it is open");
+            let cache = own.cache();
             if removal.key == 5 {
                 cache.remove(&6);
                 let mut drive = pin!(cache.drive(|_| std::future::pending()));
@@ -105,7 +103,7 @@ fn a_task_that_is_polled_from_within_a_loader_or_a_listener_leaves_them_the_thre
                 assert!(drive.as_mut().poll(&mut context).is_pending());
             }
         });
-        assert!(slot.set(cache.downgrade()).is_ok());
+        slot.set(&cache);
         cache.remove(&5);
         cache.advance(cache.now(), u32::MAX);
         cache.advance(cache.now(), u32::MAX);
@@ -151,8 +149,7 @@ fn a_loader_or_closure_that_closes_its_cache_and_panics_leaves_no_event_untold()
 #[test]
 fn who_begins_a_load_waits_for_no_listener() {
     ends("loader and listener are done", || {
-        let slot: Arc<OnceLock<WeakCache<u64, u64>>> = Arc::default();
-        let own = Arc::clone(&slot);
+        let (slot, own) = Own::pair();
         let (say, listening) = channel();
         let (enter, entered) = channel::<()>();
         let entered = Mutex::new(entered);
@@ -160,11 +157,11 @@ fn who_begins_a_load_waits_for_no_listener() {
             if removal.key == 5 {
                 say.send(()).expect("the test listens");
                 heard(&entered.lock().expect("whole"), "the load has begun");
-                let cache = own.get().and_then(WeakCache::upgrade).expect("it is open");
+                let cache = own.cache();
                 assert_eq!(cache.get_or_load(70, || 0), 71);
             }
         });
-        assert!(slot.set(cache.downgrade()).is_ok());
+        slot.set(&cache);
         let remove = |key| {
             let cache = cache.clone();
             thread::spawn(move || cache.remove(&key))

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 
 use tidewheel::{Cache, Clock, Driver, Lifetime, ManualClock, SharedDriver, Ttl};
 
-use crate::loading::MS;
+use crate::loading::{MS, Valid};
 use crate::manual_poll::{Alarm, Door, poll};
 use crate::support::{Random, is_deep, mixed};
 
@@ -231,7 +231,7 @@ impl One {
         shared.ear.set(true);
         shared.origin.set(true);
         Self {
-            cache: Some(builder.build().expect("valid")),
+            cache: Some(builder.valid()),
             shared,
             is_async,
             is_closed: false,

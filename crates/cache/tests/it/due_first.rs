@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidewheel::{Condition, ManualClock, Removal, RemovalCause};
+use tidewheel::{Condition, ManualClock, Removal};
 
-use crate::loading::by_hand;
+use crate::loading::{Valid, by_hand};
 
 const CAPACITY: u32 = 1000;
 const FIRST_NEW: u32 = 10_000;
@@ -37,8 +37,7 @@ fn left_when_half_is_due(moved: u64) -> BTreeMap<(&'static str, String), u32> {
                 .entry((who, format!("{:?}", removal.cause)))
                 .or_default() += 1;
         })
-        .build()
-        .expect("valid");
+        .valid();
     for key in 0..CAPACITY {
         cache.insert(key, key);
     }
@@ -72,37 +71,5 @@ fn an_expired_entry_is_never_announced_as_evicted_though_its_deadline_was_moved(
         assert_eq!(due, [(&expected.0, &expected.1)], "moved {moved} times");
         let others: u32 = left.values().sum::<u32>() - CAPACITY / 2;
         assert!(others <= 8, "moved {moved} times: {left:?}");
-    }
-}
-
-/// The policy may choose an expired entry as its victim, because that entry's record lies behind
-/// others.
-#[test]
-fn a_victim_that_is_past_its_deadline_is_announced_as_expired() {
-    for before in [0, 1, 4, 100, 2000_u32] {
-        let clock = ManualClock::new();
-        let causes = Arc::new(Mutex::new(Vec::new()));
-        let heard = Arc::clone(&causes);
-        let cache = by_hand(&clock)
-            .max_capacity(1)
-            .shards(1)
-            .eviction_listener(move |removal: Removal<u32, u32>| {
-                if removal.key == 1 {
-                    heard.lock().expect("unpoisoned").push(removal.cause);
-                }
-            })
-            .build()
-            .expect("valid");
-        for key in 0..before {
-            let ttl = Duration::from_millis(3 + u64::from(key));
-            cache.insert_with_ttl(1000 + key, 0, ttl);
-        }
-        cache.insert_with_ttl(1, 1, seconds(3600));
-        clock.advance(seconds(7200));
-        cache.insert(2, 2);
-        cache.advance(cache.now(), 1000);
-        let causes = causes.lock().expect("unpoisoned").clone();
-        assert_eq!(causes, [RemovalCause::Expired], "{before} others before");
-        assert_eq!((cache.stats().expirations, cache.len()), (1, 1));
     }
 }

@@ -4,13 +4,13 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::thread;
 
-use tidewheel::{Builder, Cache, Driver, ManualClock, OnFull, RemovalCause, WeakCache};
+use tidewheel::{Builder, Cache, Driver, ManualClock, OnFull, RemovalCause};
 
-use crate::loading::{MS, Told, by_hand, heard, in_time, until};
+use crate::loading::{MS, Own, Told, Valid, by_hand, heard, in_time, until};
 use crate::manual_poll::{Alarm, block_on, poll, sleep};
 
 type Numbers = Cache<u64, u64>;
@@ -32,8 +32,7 @@ fn refreshed_on_demand(builder: Builder<u64, u64>) -> (Numbers, Receiver<()>, Se
             heard(&gone.lock().expect("whole"), "the origin answers");
             Ok::<_, String>(*key + 100)
         })
-        .build()
-        .expect("valid");
+        .valid();
     (cache, begun, go)
 }
 
@@ -72,8 +71,7 @@ fn dropping_the_last_handle_on_a_current_thread_runtime_in_mid_refresh_is_no_dea
                 answered.send(value).expect("the test listens");
                 Ok::<_, String>(value)
             })
-            .build()
-            .expect("valid");
+            .valid();
         runtime.block_on(async move {
             cache.insert(1, 1);
             cache.get(&1);
@@ -97,8 +95,7 @@ fn a_slow_listener_delays_no_drop_and_still_gets_every_event() {
                 heard(&gone.lock().expect("whole"), "the test goes on");
                 tell.tell(removal);
             })
-            .build()
-            .expect("valid");
+            .valid();
         (0..3).for_each(|key| cache.insert(key, key));
         cache.remove(&0);
         drop(cache);
@@ -155,8 +152,7 @@ fn the_listener_or_the_refresher_may_drop_the_last_handle() {
                     tell.tell(removal);
                     drop_it();
                 })
-                .build()
-                .expect("valid")
+                .valid()
         });
         listening.with(|cache| {
             (0..3).for_each(|key| cache.insert(key, key));
@@ -172,8 +168,7 @@ fn the_listener_or_the_refresher_may_drop_the_last_handle() {
                     drop_it();
                     Ok::<_, String>(*key)
                 })
-                .build()
-                .expect("valid")
+                .valid()
         });
         refreshing.with(|cache| {
             cache.insert(1, 1);
@@ -187,7 +182,7 @@ fn the_listener_or_the_refresher_may_drop_the_last_handle() {
 fn a_loader_may_drop_the_last_handle_but_its_callers() {
     let told = Told::default();
     let builder = by_hand(&ManualClock::new()).eviction_listener(told.ear());
-    let cache: Numbers = builder.build().expect("valid");
+    let cache: Numbers = builder.valid();
     cache.insert(1, 1);
     let handle = Mutex::new(Some(cache.clone()));
     let weak = cache.downgrade();
@@ -205,15 +200,14 @@ fn a_loader_may_drop_the_last_handle_but_its_callers() {
 #[test]
 fn a_listener_may_await_close_async() {
     in_time("it is closed", || {
-        let slot: Arc<OnceLock<WeakCache<u64, u64>>> = Arc::default();
-        let own = Arc::clone(&slot);
+        let (slot, own) = Own::pair();
         let told = Told::default();
         let tell = told.clone();
         let cache: Numbers = numbers()
             .clock(ManualClock::new())
             .driver(Driver::Task)
             .eviction_listener_async(move |removal| {
-                let cache = own.get().and_then(WeakCache::upgrade);
+                let cache = own.get();
                 let tell = tell.clone();
                 async move {
                     if let Some(cache) = cache {
@@ -222,9 +216,8 @@ fn a_listener_may_await_close_async() {
                     tell.tell(removal);
                 }
             })
-            .build()
-            .expect("valid");
-        assert!(slot.set(cache.downgrade()).is_ok());
+            .valid();
+        slot.set(&cache);
         (0..5).for_each(|key| cache.insert(key, key));
         cache.remove(&0);
         block_on(cache.drive(sleep));
@@ -237,7 +230,7 @@ fn a_listener_may_await_close_async() {
 #[test]
 fn a_task_beside_threads_ends_at_once_and_leaves_them_awake() {
     in_time("it has expired", || {
-        let cache: Numbers = numbers().build().expect("valid");
+        let cache: Numbers = numbers().valid();
         let mut drive = Box::pin(cache.drive(sleep));
         assert!(poll(drive.as_mut(), &Alarm::new()).is_ready());
         drop(drive);
@@ -277,8 +270,7 @@ fn close_waits_for_a_blocking_listener_and_for_refreshes() {
                 thread::sleep(MS);
                 tell.tell(removal);
             })
-            .build()
-            .expect("valid");
+            .valid();
         (0..100).for_each(|key| cache.insert(key, key));
         cache.close();
         assert_eq!(told.count(), 100);
@@ -305,13 +297,12 @@ fn close_waits_for_a_blocking_listener_and_for_refreshes() {
 fn a_listener_that_closes_its_cache_waits_for_no_refresh() {
     for on_its_own in [true, false] {
         in_time("the close returns", move || {
-            let slot: Arc<OnceLock<WeakCache<u64, u64>>> = Arc::default();
-            let own = Arc::clone(&slot);
+            let (slot, own) = Own::pair();
             let (say, closed) = channel();
             let builder = numbers().name("ending").listener_queue(1, OnFull::Wait);
             let builder = builder.eviction_listener(move |_| {
                 let is_own = thread::current().name() == Some("ending-events");
-                let cache = own.get().and_then(WeakCache::upgrade);
+                let cache = own.get();
                 if let Some(cache) = cache.filter(|_| is_own == on_its_own) {
                     cache.close();
                     // Only the first time does anybody listen.
@@ -319,7 +310,7 @@ fn a_listener_that_closes_its_cache_waits_for_no_refresh() {
                 }
             });
             let (cache, begun, go) = refreshed_on_demand(builder);
-            assert!(slot.set(cache.downgrade()).is_ok());
+            slot.set(&cache);
             cache.insert(1, 1);
             cache.get(&1);
             heard(&begun, "the refresh has begun");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tidewheel::{Lifetime, ManualClock, Ttl};
 
-use crate::loading::{MS, by_hand};
+use crate::loading::{MS, Valid, by_hand};
 
 fn manual(clock: &ManualClock) -> tidewheel::Builder<u64, u64> {
     by_hand(clock)
@@ -16,7 +16,7 @@ fn manual(clock: &ManualClock) -> tidewheel::Builder<u64, u64> {
 fn a_time_to_live_may_have_begun_before_the_entry_is_stored() {
     let clock = ManualClock::new();
     clock.advance(7 * MS);
-    let cache = manual(&clock).build().expect("valid");
+    let cache = manual(&clock).valid();
     clock.advance(3 * MS);
     let asked = cache.now();
     clock.advance(30 * MS);

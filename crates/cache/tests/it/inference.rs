@@ -1,70 +1,46 @@
 //! The compiler infers the type of a loader's value: it is the cache's, so nothing has to be
-//! annotated.
+//! annotated. A type without bounds can hold each public type.
 
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidewheel::{Cache, Lifetime, Loaded, ManualClock, Ttl};
+use tidewheel::{
+    Builder, Cache, Compute, DefaultHashBuilder, Entries, Entry, EntryUpdate, Iter, Keys, Lifetime,
+    Loaded, ManualClock, Removal, TaggedEntries, WeakCache,
+};
 
-use crate::loading::by_hand;
+use crate::loading::{Valid, by_hand};
 use crate::manual_poll::block_on;
 
-const MINUTE: Duration = Duration::from_secs(60);
-
 fn cache<V: Send + Sync + 'static>() -> Cache<u32, V> {
-    by_hand(&ManualClock::new()).build().expect("builds")
+    by_hand(&ManualClock::new()).valid()
 }
 
 /// As in every port from moka: the value is made by `into`, by `collect`, by a coercion.
 #[test]
-fn a_plain_loaders_value_is_inferred() {
+fn the_value_of_a_plain_loader_future_or_closure_is_inferred() {
     let texts = cache::<String>();
     assert_eq!(texts.get_or_load(1, || "a".into()), "a");
-    assert_eq!(
-        texts
-            .optionally_get_or_load(2, || Some("b".into()))
-            .as_deref(),
-        Some("b")
-    );
+    let some = texts.optionally_get_or_load(2, || Some("b".into()));
+    assert_eq!(some.as_deref(), Some("b"));
     let parsed = texts.try_get_or_load(3, || "c".parse());
     assert_eq!(parsed.as_deref(), Ok("c"));
-    assert_eq!(texts.get_or_load(4, Default::default), "");
-    assert_eq!(
-        texts.get_or_load(5, || ["d", "e"].into_iter().collect()),
-        "de"
-    );
-
+    let collected = texts.get_or_load(5, || ["d", "e"].into_iter().collect());
+    assert_eq!(collected, "de");
     let shared = cache::<Arc<dyn Fn() -> u32 + Send + Sync>>();
     assert_eq!(shared.get_or_load(1, || Arc::new(|| 7))(), 7);
-    let found = shared.try_get_or_load(2, || Ok::<_, ()>(Arc::new(|| 8)));
-    assert_eq!(found.map(|found| found()), Ok(8));
-}
-
-#[test]
-fn a_plain_futures_value_is_inferred() {
-    let texts = cache::<String>();
     block_on(async {
-        assert_eq!(texts.get_or_load_async(1, async { "a".into() }).await, "a");
-        let found = texts.optionally_get_or_load_async(2, async { Some("b".into()) });
-        assert_eq!(found.await.as_deref(), Some("b"));
-        let parsed = texts.try_get_or_load_async(3, async { "c".parse() });
+        assert_eq!(texts.get_or_load_async(6, async { "a".into() }).await, "a");
+        let parsed = texts.try_get_or_load_async(7, async { "c".parse() });
         assert_eq!(parsed.await.as_deref(), Ok("c"));
     });
-}
-
-#[test]
-fn a_plain_closures_value_is_inferred() {
-    let texts = cache::<String>();
-    assert_eq!(texts.entry(1).or_insert("a".into()), "a");
-    assert_eq!(texts.entry(2).or_insert_with(|| "b".into()), "b");
     let longer = |old: &String| format!("{old}{old}");
-    assert_eq!(
-        texts
-            .entry(2)
-            .and_update(longer)
-            .or_insert_with(|| "c".into()),
-        "bb"
-    );
+    let inserted = texts
+        .entry(2)
+        .and_update(longer)
+        .or_insert_with(|| "c".into());
+    assert_eq!(inserted, "bb");
     assert_eq!(texts.update(&2, |_| "d".into()).as_deref(), Some("d"));
 }
 
@@ -72,36 +48,63 @@ fn a_plain_closures_value_is_inferred() {
 #[test]
 fn a_loader_with_a_lifetime_answers_in_its_own_shape() {
     let texts = cache::<String>();
-    let minute = || Lifetime::ttl(MINUTE);
+    let minute = || Lifetime::ttl(Duration::from_secs(60));
     let plain: String = texts
         .fetch(1)
         .load_with(|| Loaded::new("a".into(), minute()))
         .value;
-    assert_eq!(plain, "a");
     let maybe: Option<String> = texts.fetch(2).load_with(|| None::<Loaded<_>>).value;
-    assert_eq!(maybe, None);
-    let failed = texts
-        .fetch(3)
-        .load_with(|| Err::<Loaded<_>, _>("down"))
-        .value;
-    assert_eq!(failed, Err(Arc::new("down")));
-    let both = texts
-        .fetch(4)
-        .load_with(|| {
-            let number: u32 = "4".parse()?;
-            Ok::<_, std::num::ParseIntError>(Some(Loaded::new(number.to_string(), minute())))
-        })
-        .value;
-    assert_eq!(both, Ok(Some("4".into())));
-    let later = texts
-        .fetch(5)
-        .load_with_async(async { Some(Loaded::new("e".into(), minute())) });
-    assert_eq!(block_on(later).value.as_deref(), Some("e"));
-    for key in [1, 4, 5] {
-        assert_eq!(texts.ttl(&key), Ttl::Left(MINUTE), "of {key}");
+    assert_eq!((&*plain, maybe), ("a", None));
+    let failed = texts.fetch(3).load_with(|| Err::<Loaded<_>, _>("down"));
+    assert_eq!(failed.value, Err(Arc::new("down")));
+    let both = texts.fetch(4).load_with(|| {
+        let number: u32 = "4".parse()?;
+        Ok::<_, std::num::ParseIntError>(Some(Loaded::from(number.to_string())))
+    });
+    assert_eq!(both.value, Ok(Some("4".into())));
+}
+
+/// A user's type: nothing is known of `K` and `V` here.
+struct App<K, V> {
+    cache: Cache<K, V>,
+    weak: WeakCache<K, V>,
+}
+
+/// The same for what is held for a moment.
+#[derive(Debug)]
+#[expect(dead_code, reason = "only has to compile")]
+struct Moments<'a, K, V, F> {
+    builder: Option<Builder<K, V>>,
+    entry: Option<Entry<'a, K, V>>,
+    update: Option<EntryUpdate<'a, K, V, F>>,
+    iter: Option<Iter<'a, K, V>>,
+    entries: Option<Entries<'a, K, V>>,
+    tagged: Option<TaggedEntries<'a, K, V>>,
+    keys: Option<Keys<'a, K, V>>,
+    removal: Option<Removal<K, V>>,
+    compute: Option<Compute<V>>,
+}
+
+#[derive(Debug, Clone)]
+struct WithHasher<K, V, S = DefaultHashBuilder>(Cache<K, V, S>);
+
+impl<K: Hash + Eq, V: Clone> App<K, V> {
+    /// Its bounds are what a look needs: no `Send`, no `'static`.
+    fn value(&self, key: &K) -> Option<V> {
+        self.cache.get(key)
     }
-    let inserted = texts
-        .entry(6)
-        .or_insert_loaded(|| Loaded::new("f".into(), minute()));
-    assert_eq!((inserted.as_str(), texts.ttl(&6)), ("f", Ttl::Left(MINUTE)));
+}
+
+/// The last handle's drop must not depend on what is known of the types where it happens.
+#[test]
+fn a_type_without_bounds_holds_a_cache_and_lets_go() {
+    fn let_go<K, V>(app: App<K, V>) -> WeakCache<K, V> {
+        app.weak
+    }
+    let cache = WithHasher(cache::<u32>()).0;
+    cache.insert(1, 10);
+    let weak = cache.downgrade();
+    let app = App { cache, weak };
+    assert_eq!(app.value(&1), Some(10));
+    assert!(let_go(app).upgrade().is_none());
 }

@@ -16,7 +16,7 @@ use std::task::Poll;
 
 use tidewheel::{Cache, Compute, ManualClock, Outcome};
 
-use crate::loading::{Failure, MS, manual};
+use crate::loading::{Failure, MS, Valid, manual};
 use crate::manual_poll::{Alarm, poll};
 use crate::support::{Random, is_deep, mixed};
 
@@ -358,7 +358,7 @@ fn every_order_of_polls_drops_and_writes_agrees_with_the_model() {
     let seeds = if is_deep() { SEEDS_DEEP } else { SEEDS };
     for seed in 0..seeds {
         let clock = ManualClock::new();
-        let cache = manual(&clock).build().expect("valid");
+        let cache = manual(&clock).valid();
         let mut random = Random(mixed(seed));
         let mut world = World {
             cache: &cache,

@@ -5,14 +5,15 @@ use std::sync::mpsc;
 
 use tidewheel::Cache;
 
+use crate::loading::Valid;
+
 #[test]
 fn a_value_that_does_not_match_is_never_removed_though_writers_are_busy() {
     let cache: Cache<u64, u64> = Cache::builder()
         .max_capacity(100_000)
         .no_default_ttl()
         .shards(1)
-        .build()
-        .expect("valid");
+        .valid();
     for key in 0..2000 {
         cache.insert(key, key % 2);
     }
@@ -50,11 +51,7 @@ fn a_value_that_does_not_match_is_never_removed_though_writers_are_busy() {
 
 #[test]
 fn an_update_in_progress_is_waited_for_and_its_value_judged() {
-    let cache: Cache<u64, u64> = Cache::builder()
-        .max_capacity(100)
-        .no_default_ttl()
-        .build()
-        .expect("valid");
+    let cache: Cache<u64, u64> = Cache::builder().max_capacity(100).no_default_ttl().valid();
     cache.insert(1, 1);
     cache.insert(2, 1);
     let (begun, has_begun) = mpsc::channel();

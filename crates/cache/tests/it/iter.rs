@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidewheel::{Builder, Lifetime, ManualClock, Ttl};
 
-use crate::loading::{MS, by_hand};
+use crate::loading::{MS, Valid, by_hand};
 
 fn manual(clock: &ManualClock) -> Builder<u64, u64> {
     by_hand(clock)
@@ -13,10 +13,7 @@ fn manual(clock: &ManualClock) -> Builder<u64, u64> {
 
 #[test]
 fn entries_that_stay_are_met_exactly_once_while_the_cache_grows_and_shrinks() {
-    let cache = manual(&ManualClock::new())
-        .shards(4)
-        .build()
-        .expect("valid");
+    let cache = manual(&ManualClock::new()).shards(4).valid();
     for key in 0..3000 {
         cache.insert(key, 0);
     }
@@ -47,7 +44,7 @@ fn entries_that_stay_are_met_exactly_once_while_the_cache_grows_and_shrinks() {
 #[test]
 fn a_next_returns_nothing_that_has_died_since_its_batch_was_noted() {
     let clock = ManualClock::new();
-    let cache = manual(&clock).shards(1).build().expect("valid");
+    let cache = manual(&clock).shards(1).valid();
     for key in 0..20 {
         cache.insert_with_ttl(key, key, Duration::from_secs(1));
     }
@@ -62,7 +59,7 @@ fn a_next_returns_nothing_that_has_died_since_its_batch_was_noted() {
 #[test]
 fn a_next_tells_the_time_that_is_left_then() {
     let clock = ManualClock::new();
-    let cache = manual(&clock).shards(1).build().expect("valid");
+    let cache = manual(&clock).shards(1).valid();
     for key in 0..20 {
         cache.insert_with_ttl(key, key, Duration::from_secs(20));
     }
@@ -77,10 +74,7 @@ fn a_next_tells_the_time_that_is_left_then() {
 
 #[test]
 fn a_next_returns_nothing_that_was_removed_or_invalidated_since_its_batch_was_noted() {
-    let cache = manual(&ManualClock::new())
-        .shards(1)
-        .build()
-        .expect("valid");
+    let cache = manual(&ManualClock::new()).shards(1).valid();
     for key in 0..20 {
         let lifetime = Lifetime::forever();
         let tagged = lifetime.clone().tag("half");
@@ -106,10 +100,7 @@ fn a_next_returns_nothing_that_was_removed_or_invalidated_since_its_batch_was_no
 
 #[test]
 fn a_next_returns_the_value_that_the_key_has_then() {
-    let cache = manual(&ManualClock::new())
-        .shards(1)
-        .build()
-        .expect("valid");
+    let cache = manual(&ManualClock::new()).shards(1).valid();
     for key in 0..20 {
         cache.insert_with(key, 0, Lifetime::forever().tag("old"));
     }
@@ -126,7 +117,7 @@ fn a_next_returns_the_value_that_the_key_has_then() {
 #[test]
 fn the_forecast_tells_how_many_expire_when() {
     let clock = ManualClock::new();
-    let cache = manual(&clock).build().expect("valid");
+    let cache = manual(&clock).valid();
     for key in 0..1000 {
         cache.insert_with_ttl(key, 0, 100 * MS);
     }

@@ -1,8 +1,7 @@
 //! A load at ten times the rate that is expected: memory and lateness stay bounded.
 //!
 //! Expected are 20,000 stores a second, each with a time to live of its own of up to a second; the
-//! load is 200,000. In virtual time for two seconds; by name (`--ignored`) also on the system's
-//! clock, with threads, for three.
+//! load is 200,000. In virtual time for two seconds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -10,7 +9,7 @@ use std::time::Duration;
 
 use tidewheel::{Cache, Driver, ManualClock, Stats};
 
-use crate::loading::MS;
+use crate::loading::{MS, Valid};
 
 const EXPECTED_PER_SECOND: u64 = 20_000;
 const LOAD_PER_SECOND: u64 = 10 * EXPECTED_PER_SECOND;
@@ -70,8 +69,7 @@ fn ten_times_the_expected_load_keeps_memory_and_lateness_bounded() {
             .clock(clock.clone())
             .driver(Driver::Manual)
             .shards(8)
-            .build()
-            .expect("valid");
+            .valid();
         let mut number = 0;
         let mut most = 0;
         for _ in 0..2000 {
@@ -107,57 +105,4 @@ fn ten_times_the_expected_load_keeps_memory_and_lateness_bounded() {
         drop(cache);
         assert_eq!(alive.load(SeqCst), 0);
     }
-}
-
-#[cfg(feature = "system")]
-#[test]
-#[ignore = "takes three seconds of real time, and wants two free processors"]
-fn ten_times_the_expected_load_on_the_system_clock() {
-    use std::thread;
-    use tidewheel::Clock;
-
-    const SECONDS: u64 = 3;
-    const WRITERS: u64 = 2;
-    let alive = Arc::<AtomicU64>::default();
-    let pace = tidewheel::SystemClock::new();
-    let cache: Cache<u64, Value> = Cache::builder()
-        .max_capacity(CAPACITY)
-        .time_to_live(Duration::from_secs(1))
-        .build()
-        .expect("valid");
-    let start = pace.now();
-    thread::scope(|scope| {
-        for writer in 0..WRITERS {
-            let (cache, alive, pace) = (&cache, &alive, &pace);
-            scope.spawn(move || {
-                let total = SECONDS * LOAD_PER_SECOND / WRITERS;
-                let mut done = 0;
-                while done < total {
-                    // As many operations as are due by now.
-                    let passed = (pace.now() - start).as_micros() as u64;
-                    let asked = (passed * LOAD_PER_SECOND / WRITERS / 1_000_000).min(total);
-                    if asked <= done {
-                        thread::park_timeout(MS);
-                    }
-                    for number in done..asked {
-                        let key = number * WRITERS + writer;
-                        cache.insert_with_ttl(key, Value::new(alive), ttl(key));
-                    }
-                    done = asked.max(done);
-                    assert!(cache.len() as u64 <= CAPACITY);
-                }
-            });
-        }
-    });
-    // The last ones live for a second; after that nothing is held, though nobody calls.
-    let end = pace.now() + Duration::from_secs(5);
-    while alive.load(SeqCst) > 0 && pace.now() < end {
-        thread::park_timeout(10 * MS);
-    }
-    let stats = cache.stats();
-    println!("{stats:#?}");
-    assert_eq!((alive.load(SeqCst), stats.entries), (0, 0));
-    assert_eq!(stats.inserts, SECONDS * LOAD_PER_SECOND);
-    // A scheduler may keep the driver from a processor for a while; not for a quarter of a second.
-    assert_eq!(later_than(&stats, 8), 0, "{:?}", stats.lateness);
 }

@@ -2,12 +2,11 @@
 
 use std::borrow::{Borrow, ToOwned};
 use std::future::ready;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use tidewheel::{Cache, Compute, Loaded, ManualClock, Outcome};
 
-use crate::loading::{MS, by_hand, unreached};
+use crate::loading::{MS, Valid, by_hand, unreached};
 use crate::manual_poll::block_on;
 
 /// The borrowed form of keys; counts the keys that are made from it.
@@ -45,8 +44,7 @@ fn cache() -> Cache<Key, u64> {
         .max_capacity(1000)
         .time_to_live(100 * MS)
         .negative_ttl(10 * MS)
-        .build()
-        .expect("valid")
+        .valid()
 }
 
 #[test]
@@ -74,17 +72,6 @@ fn a_hit_by_reference_makes_no_key() {
 }
 
 #[test]
-fn what_is_remembered_is_answered_without_a_key() {
-    let cache = cache();
-    let fails = || cache.fetch_by_ref(&Name(1)).try_load(|| Err("down")).value;
-    let absent = |value| cache.fetch_by_ref(&Name(2)).optionally_load(|| value).value;
-    assert_eq!((*fails().expect_err("fails"), absent(None)), ("down", None));
-    assert_eq!(made(), 2);
-    assert_eq!(*fails().expect_err("remembered"), "down");
-    assert_eq!((absent(Some(1)), made()), (None, 0));
-}
-
-#[test]
 fn entries_by_reference_change_what_owned_keys_find() {
     let cache = cache();
     let name = Name(1);
@@ -100,20 +87,4 @@ fn entries_by_reference_change_what_owned_keys_find() {
     assert_eq!(cache.get(&name), Some(3));
     assert!(format!("{:?}", cache.entry_by_ref(&name)).contains("Name(1)"));
     cache.validate();
-}
-
-/// A slice, a path, a string: what has an owned form is asked by its borrowed one.
-#[test]
-fn unsized_keys_are_borrowed() {
-    let cache: Cache<Arc<str>, u64> = by_hand(&ManualClock::new()).build().expect("valid");
-    let key: Arc<str> = "tea".into();
-    assert_eq!(cache.fetch_by_ref(&key).load(|| 1).value, 1);
-    let cache: Cache<Vec<u8>, u64> = by_hand(&ManualClock::new()).build().expect("valid");
-    assert_eq!(cache.fetch_by_ref(&b"tea"[..]).load(|| 1).value, 1);
-    assert_eq!(
-        cache
-            .entry_by_ref([b't', b'e', b'a'].as_slice())
-            .or_insert(2),
-        1
-    );
 }

@@ -2,14 +2,16 @@
 //! must not run, waits for other threads.
 
 use std::fmt::{self, Debug, Formatter};
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Waker;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use tidewheel::{Builder, Cache, Clock, Driver, ManualClock, OnFull, Removal, RemovalCause};
+use tidewheel::{
+    Builder, Cache, Clock, Driver, ManualClock, OnFull, Removal, RemovalCause, WeakCache,
+};
 
 /// The clock's tick.
 pub(crate) const MS: Duration = Duration::from_millis(1);
@@ -34,6 +36,56 @@ pub(crate) fn manual(clock: &ManualClock) -> Builder<u64, u64> {
         .time_to_live(100 * MS)
         .clock(clock.clone())
         .driver(Driver::Manual)
+}
+
+/// Builds what the test has configured rightly.
+pub(crate) trait Valid {
+    type Cache;
+
+    fn valid(self) -> Self::Cache;
+}
+
+impl<K, V, S> Valid for Builder<K, V, S>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    type Cache = Cache<K, V, S>;
+
+    fn valid(self) -> Self::Cache {
+        self.build().expect("valid")
+    }
+}
+
+/// A handle by which the user code of a cache reaches that cache.
+pub(crate) struct Own<K = u64, V = u64>(Arc<OnceLock<WeakCache<K, V>>>);
+
+impl<K, V> Clone for Own<K, V> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<K, V> Own<K, V> {
+    /// One to be set, and one for the user code.
+    pub(crate) fn pair() -> (Self, Self) {
+        let own = Self(Arc::default());
+        (own.clone(), own)
+    }
+
+    pub(crate) fn set(&self, cache: &Cache<K, V>) {
+        assert!(self.0.set(cache.downgrade()).is_ok());
+    }
+
+    /// The cache, while its last handle is there.
+    pub(crate) fn get(&self) -> Option<Cache<K, V>> {
+        self.0.get().and_then(WeakCache::upgrade)
+    }
+
+    pub(crate) fn cache(&self) -> Cache<K, V> {
+        self.get().expect("it is open")
+    }
 }
 
 /// Waits until a condition holds, at most twenty seconds.
@@ -115,6 +167,11 @@ impl<K: Clone + Ord + Send + 'static, V: Clone + Send + 'static> Told<K, V> {
     /// In the order in which they were told.
     pub(crate) fn events(&self) -> Vec<(K, V, RemovalCause)> {
         self.0.lock().expect("whole").clone()
+    }
+
+    /// As `events`; the next call begins anew.
+    pub(crate) fn take(&self) -> Vec<(K, V, RemovalCause)> {
+        std::mem::take(&mut *self.0.lock().expect("whole"))
     }
 
     pub(crate) fn keys(&self) -> Vec<K> {

@@ -9,11 +9,11 @@ use std::thread;
 
 use tidewheel::{Cache, Loaded, ManualClock};
 
-use crate::loading::{Failure, manual, unreached, until};
+use crate::loading::{Failure, Valid, manual, unreached, until};
 use crate::manual_poll::{Alarm, block_on, flagged, poll};
 
 fn cache() -> Cache<u64, u64> {
-    manual(&ManualClock::new()).build().expect("valid")
+    manual(&ManualClock::new()).valid()
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tidewheel::{Condition, ManualClock, Ttl};
 
-use crate::loading::{Failure, MS, manual, unreached};
+use crate::loading::{Failure, MS, Valid, manual, unreached};
 
 #[test]
 fn the_driver_drops_remembered_errors_that_are_over_and_their_number_is_bounded() {
@@ -22,7 +22,7 @@ fn the_driver_drops_remembered_errors_that_are_over_and_their_number_is_bounded(
     assert!(builder().negative_capacity(0).build().is_err());
     let few = builder().negative_capacity(10);
     for (most, builder) in [(1024, builder()), (10, few)] {
-        let cache = builder.build().expect("valid");
+        let cache = builder.valid();
         let alive = Arc::new(AtomicUsize::new(0));
         for key in 0..5000 {
             alive.fetch_add(1, SeqCst);
@@ -48,7 +48,7 @@ fn the_driver_drops_remembered_errors_that_are_over_and_their_number_is_bounded(
 #[test]
 fn past_the_soft_deadline_one_caller_loads_and_the_others_get_the_old_value() {
     let clock = ManualClock::new();
-    let cache = manual(&clock).refresh_after(0.8).build().expect("valid");
+    let cache = manual(&clock).refresh_after(0.8).valid();
     cache.insert(1, 10);
     clock.advance(79 * MS);
     assert_eq!(cache.get_or_load(1, unreached), 10);
@@ -84,8 +84,7 @@ fn a_full_queue_skips_and_a_failed_or_panicking_refresh_keeps_the_old_value() {
             1 => std::panic::resume_unwind(Box::new("refresher")),
             _ => Err::<u64, _>(Failure(1)),
         })
-        .build()
-        .expect("valid");
+        .valid();
     for key in 1..=3 {
         cache.insert(key, key * 10);
     }
@@ -125,8 +124,7 @@ fn a_refreshed_value_that_cannot_be_weighed_is_tried_again_later_only() {
             count.fetch_add(1, SeqCst);
             Ok::<u64, Infallible>(13)
         })
-        .build()
-        .expect("valid");
+        .valid();
     cache.insert(1, 10);
     clock.advance(60 * MS);
     for _ in 0..5 {
@@ -147,7 +145,7 @@ fn a_refreshed_value_that_cannot_be_weighed_is_tried_again_later_only() {
 #[test]
 fn a_change_of_an_end_that_changes_nothing_waits_for_no_closure() {
     let clock = ManualClock::new();
-    let cache = manual(&clock).build().expect("valid");
+    let cache = manual(&clock).valid();
     cache.insert(1, 10);
     let updated = cache.update(&1, |old| {
         assert!(!cache.expire(&1, 500 * MS, Condition::IfEarlier));

@@ -18,9 +18,7 @@ mod drives;
 mod due_first;
 #[cfg(all(feature = "system", not(target_family = "wasm")))]
 mod endings;
-mod entry;
 mod expiry;
-mod handles;
 mod huge_pages;
 mod inference;
 mod interleavings;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidewheel::{Cache, ManualClock};
 
-use crate::loading::{Failure, MS, by_hand};
+use crate::loading::{Failure, MS, Valid, by_hand};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -16,7 +16,7 @@ fn a_restored_entry_is_kept_as_long_after_its_end_as_was_said() {
     let clock = ManualClock::new();
     let build = || -> Cache<u64, u64> {
         let builder = by_hand(&clock).time_to_live(10 * SECOND);
-        builder.stale_on_error(HOUR).build().expect("valid")
+        builder.stale_on_error(HOUR).valid()
     };
     let cache = build();
     cache.insert_with(1, 10, tidewheel::Lifetime::configured().stale_for(2 * HOUR));
@@ -42,8 +42,7 @@ fn each_error_is_remembered_as_long_as_is_said_of_it() {
             404 => 60 * SECOND,
             _ => Duration::ZERO,
         })
-        .build()
-        .expect("valid");
+        .valid();
     let asked = |key, status| {
         let before = cache.stats().loads;
         let answer = match status {
@@ -85,8 +84,7 @@ fn a_panic_in_what_says_how_long_is_that_of_the_loader() {
     let cache: Cache<u64, u64> = by_hand(&clock)
         .max_capacity(1000)
         .error_ttl(|failure: &Failure| panic!("for {}", failure.0))
-        .build()
-        .expect("valid");
+        .valid();
     let load = || cache.try_get_or_load(1, || Err::<u64, _>(Failure(1)));
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(load));
     assert!(panicked.is_err());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tidewheel::{Fetched, Loaded, ManualClock, Outcome};
 
-use crate::loading::{Failure, MS, manual, unreached, until};
+use crate::loading::{Failure, MS, Valid, manual, unreached, until};
 use crate::manual_poll::{Alarm, flagged, poll};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ fn ready_now<T, E>(poll: Poll<Fetched<T, E>>) -> (T, Outcome) {
 
 #[test]
 fn those_who_wait_have_joined() {
-    let cache = manual(&ManualClock::new()).build().expect("valid");
+    let cache = manual(&ManualClock::new()).valid();
     let go = AtomicBool::new(false);
     let mut leader = Box::pin(cache.fetch(1).load_async(async {
         flagged(&go).await;
@@ -54,7 +54,7 @@ fn those_who_wait_have_joined() {
 /// Those who waited got it too.
 #[test]
 fn a_private_value_is_for_the_one_alone_who_has_loaded_it() {
-    let cache = manual(&ManualClock::new()).build().expect("valid");
+    let cache = manual(&ManualClock::new()).valid();
     cache.insert(1, 4);
     cache.invalidate(&1);
     let go = AtomicBool::new(false);
@@ -89,8 +89,7 @@ fn each_outcome_moves_its_counters() {
         .stale_on_error(SECOND)
         .error_backoff(SECOND)
         .negative_ttl(SECOND)
-        .build()
-        .expect("valid");
+        .valid();
     let counted = || {
         let stats = cache.stats();
         let load = (stats.loads, stats.load_errors);

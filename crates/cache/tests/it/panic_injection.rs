@@ -3,10 +3,13 @@
 
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-use tidewheel::{Cache, Condition, Driver, Lifetime, ManualClock};
+use tidewheel::{Cache, Condition, Lifetime, ManualClock};
+
+use crate::loading::{Valid, by_hand};
 
 const CAPACITY: u64 = 40;
 
@@ -132,19 +135,21 @@ const OPERATIONS: &[(&str, Operation)] = &[
     }),
 ];
 
-fn filled(with_listener: bool) -> (Ours, ManualClock) {
+fn filled(with_listener: bool) -> (Ours, ManualClock, Arc<AtomicU64>) {
     let clock = ManualClock::new();
-    let mut builder = Cache::builder()
+    let told = Arc::new(AtomicU64::new(0));
+    let mut builder = by_hand(&clock)
         .max_capacity(CAPACITY)
-        .weigher(|_, value: &Fused| 1 + value.0 % 2)
-        .no_default_ttl()
-        .shards(2)
-        .clock(clock.clone())
-        .driver(Driver::Manual);
+        .weigher(|_, value: &Fused| {
+            user_code();
+            1 + value.0 % 2
+        })
+        .shards(2);
     if with_listener {
-        builder = builder.eviction_listener(drop);
+        let tell = Arc::clone(&told);
+        builder = builder.eviction_listener(move |_| _ = tell.fetch_add(1, SeqCst));
     }
-    let cache = builder.build().expect("valid");
+    let cache = builder.valid();
     for key in 0..30 {
         let lifetime = match key % 3 {
             0 => Lifetime::ttl(Duration::from_millis(50)).tag("t"),
@@ -152,7 +157,7 @@ fn filled(with_listener: bool) -> (Ours, ManualClock) {
         };
         cache.insert_with(Fused(key), Fused(key), lifetime);
     }
-    (cache, clock)
+    (cache, clock, told)
 }
 
 /// The cache is whole, takes what it did, and forgets it all.
@@ -179,13 +184,20 @@ fn a_panic_of_user_code_anywhere_leaves_the_accounts_whole() {
         for with_listener in [false, true] {
             for calls in 0.. {
                 assert!(calls < CALLS_MAX, "{name} calls user code without end");
-                let (cache, clock) = filled(with_listener);
+                let (cache, clock, told) = filled(with_listener);
                 FUSE.store(calls, SeqCst);
                 let result = catch_unwind(AssertUnwindSafe(|| operation(&cache, &clock)));
                 let burnt = FUSE.swap(i64::MAX, SeqCst) < 0;
                 assert!(burnt || result.is_ok());
                 let whole = catch_unwind(AssertUnwindSafe(|| assert_whole(&cache, &clock)));
                 assert!(whole.is_ok(), "{name}, a panic after {calls} calls");
+                let stats = cache.stats();
+                let left = (stats.inserts + stats.rejected) * u64::from(with_listener);
+                assert_eq!(
+                    told.load(SeqCst),
+                    left,
+                    "{name}, a panic after {calls} calls"
+                );
                 if !burnt {
                     break;
                 }

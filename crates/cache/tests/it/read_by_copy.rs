@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytemuck::NoUninit;
 use tidewheel::{Cache, Driver, ManualClock};
 
-use crate::loading::{MS, by_hand};
+use crate::loading::{MS, Valid, by_hand};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, NoUninit)]
 #[repr(C)]
@@ -57,11 +57,7 @@ fn quote(whose: Pair, turn: u64) -> Quote {
 }
 
 fn cache(clock: ManualClock) -> Cache<Pair, Quote> {
-    by_hand(&clock)
-        .max_capacity(64)
-        .read_by_copy()
-        .build()
-        .expect("valid")
+    by_hand(&clock).max_capacity(64).read_by_copy().valid()
 }
 
 #[test]
@@ -115,11 +111,7 @@ fn readers_see_whole_values_while_others_write_evict_and_remove() {
 #[test]
 fn a_hit_moves_the_end_of_an_entry_that_slides() {
     let clock = ManualClock::new();
-    let cache: Cache<Pair, Quote> = by_hand(&clock)
-        .time_to_idle(10 * MS)
-        .read_by_copy()
-        .build()
-        .expect("valid");
+    let cache: Cache<Pair, Quote> = by_hand(&clock).time_to_idle(10 * MS).read_by_copy().valid();
     cache.insert(pair(1), quote(pair(1), 1));
     for _ in 0..5 {
         clock.advance(9 * MS);
@@ -175,7 +167,7 @@ fn odd(by_copy: bool) -> Cache<Odd, Odd> {
     } else {
         builder
     };
-    let cache = builder.build().expect("valid");
+    let cache = builder.valid();
     cache.insert(Odd(1), Odd(10));
     cache.insert(Odd(2), Odd(20));
     cache

@@ -10,7 +10,7 @@ use tidewheel::{
     BuildError, Builder, Cache, Driver, Loaded, ManualClock, RefresherResult, SharedDriver,
 };
 
-use crate::loading::{MS, heard, in_time, until};
+use crate::loading::{MS, Own, Valid, heard, in_time, until};
 use crate::manual_poll::turn;
 
 type Numbers = Cache<u64, u64>;
@@ -65,8 +65,7 @@ fn threads_refresh_in_parallel_up_to_the_limit_and_statistics_tell() {
                         Ok(*key + 100)
                     }
                 })
-                .build()
-                .expect("valid");
+                .valid();
             (0..30).for_each(|key| cache.insert(key, key));
             (0..30).for_each(|key| {
                 cache.get(&key);
@@ -100,17 +99,15 @@ fn on_a_task(
         .clock(ManualClock::new())
         .driver(Driver::Task)
         .refresh_with_async(load)
-        .build()
-        .expect("valid")
+        .valid()
 }
 
 #[test]
 fn a_refresh_may_ask_its_cache_for_another_key_but_not_for_its_own() {
     in_time("it has panicked", || {
-        let slot: Arc<std::sync::OnceLock<tidewheel::WeakCache<u64, u64>>> = Arc::default();
-        let own = Arc::clone(&slot);
+        let (slot, own) = Own::pair();
         let cache = on_a_task(stale(), move |key| {
-            let cache = own.get().and_then(tidewheel::WeakCache::upgrade);
+            let cache = own.get();
             Box::pin(async move {
                 let cache = cache.ok_or("closed")?;
                 let asked = if key == 1 { 10 } else { key };
@@ -119,7 +116,7 @@ fn a_refresh_may_ask_its_cache_for_another_key_but_not_for_its_own() {
                 Ok(cache.get_or_load_async(asked, async { 7_u64 }).await)
             })
         });
-        assert!(slot.set(cache.downgrade()).is_ok());
+        slot.set(&cache);
         cache.insert(1, 1);
         cache.get(&1);
         let mut drive = Box::pin(cache.drive(|_| pending()));
@@ -170,8 +167,7 @@ fn a_refresher_returns_what_it_likes() {
             .refresh_with(load)
             .clock(ManualClock::new())
             .driver(Driver::Manual)
-            .build()
-            .expect("valid");
+            .valid();
         cache.insert(1, 1);
         cache.get(&1);
         cache.run_refreshes(1);

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tidewheel::{BuildError, Builder, Cache, Driver, Lifetime, ManualClock, SharedDriver};
 
+use crate::loading::Valid;
+
 fn builder(driver: impl Into<Driver>) -> Builder<u64, u64> {
     Cache::builder()
         .unbounded()
@@ -65,8 +67,7 @@ fn with_refresh_after_1_only_what_says_its_own_freshness_is_refreshed() {
         .refresh_after(1.0)
         .refresh_with(|key: &u64| Ok::<_, String>(key + 1))
         .clock(clock.clone())
-        .build()
-        .expect("valid");
+        .valid();
     cache.insert(1, 0);
     cache.insert_with(
         2,

@@ -10,7 +10,7 @@ use tidewheel::{
     Builder, Cache, Driver, Lifetime, Loaded, ManualClock, Outcome, RemovalCause, Ttl,
 };
 
-use crate::loading::{MS, Told, by_hand, manual};
+use crate::loading::{MS, Told, Valid, by_hand, manual};
 use crate::manual_poll::{Alarm, block_on, poll};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -39,7 +39,7 @@ fn left(millis: u64) -> Ttl {
 fn an_unchanged_value_is_a_new_one_where_there_was_none() {
     let clock = ManualClock::new();
     let (builder, events) = kept(&clock);
-    let cache = builder.build().expect("valid");
+    let cache = builder.valid();
     let say = || Loaded::unchanged(7, Lifetime::ttl(SECOND));
     assert_eq!(cache.fetch(1).load_with_old(|_| say()).value, 7);
     cache.insert(2, 6);
@@ -56,7 +56,7 @@ fn an_unchanged_value_is_a_new_one_where_there_was_none() {
 #[test]
 fn an_unchanged_value_is_there_again_though_its_entry_has_ended_meanwhile() {
     let clock = ManualClock::new();
-    let cache = kept(&clock).0.build().expect("valid");
+    let cache = kept(&clock).0.valid();
     cache.insert(1, 10);
     clock.advance(60 * MS);
     let fetched = cache.fetch(1).load_with_old(|old| {
@@ -73,7 +73,7 @@ fn an_async_refresher_is_given_the_old_value_which_lives_on() {
     let clock = ManualClock::new();
     let (builder, events) = kept(&clock);
     let builder = builder.refresh_with_old_async(|_, old| ready(unchanged(Some(old))));
-    let cache = builder.driver(Driver::Task).build().expect("valid");
+    let cache = builder.driver(Driver::Task).valid();
     let mut drive = Box::pin(cache.drive(|_| pending()));
     cache.insert_with(1, 10, Lifetime::configured().tag("a"));
     clock.advance(60 * MS);
@@ -90,7 +90,7 @@ fn an_async_refresher_is_given_the_old_value_which_lives_on() {
 #[test]
 fn a_loader_that_panics_or_is_dropped_with_the_old_value_leaves_it() {
     let clock = ManualClock::new();
-    let cache = kept(&clock).0.build().expect("valid");
+    let cache = kept(&clock).0.valid();
     cache.insert_with(1, 10, Lifetime::configured().tag("a"));
     clock.advance(60 * MS);
     let load = || {
@@ -126,7 +126,7 @@ fn a_weigher_that_panics_leaves_the_old_value_as_it_is() {
         assert!(!arm.load(SeqCst), "the weigher's");
         3
     });
-    let cache = builder.build().expect("valid");
+    let cache = builder.valid();
     cache.insert_with(1, 10, Lifetime::configured().tag("a"));
     clock.advance(60 * MS);
     armed.store(true, SeqCst);
@@ -163,8 +163,7 @@ fn a_clone_that_panics_for_a_refresher_ends_the_refresh_alone() {
         .time_to_live(100 * MS)
         .refresh_after(0.5)
         .refresh_with_old(|_, old| Loaded::unchanged(old, Lifetime::configured()))
-        .build()
-        .expect("valid");
+        .valid();
     cache.insert(1, Copied(Arc::clone(&armed)));
     clock.advance(60 * MS);
     assert!(cache.get(&1).is_some());

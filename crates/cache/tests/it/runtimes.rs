@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tidewheel::{Builder, Cache, Driver, SharedDriver};
 
-use crate::loading::{MS, in_time};
+use crate::loading::{MS, Valid, in_time};
 use crate::manual_poll::{block_on, sleep};
 
 type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -80,17 +80,14 @@ async fn uses(runtime: Runtime, cache: Cache<u64, u64>, told: Arc<Mutex<Vec<u64>
 
 async fn uses_all(runtime: Runtime) {
     let told = Arc::default();
-    let own = on(runtime, &told)
-        .driver(Driver::Task)
-        .build()
-        .expect("valid");
+    let own = on(runtime, &told).driver(Driver::Task).valid();
     (runtime.spawn)(Box::pin(own.drive(runtime.sleep)));
     uses(runtime, own, told).await;
     let driver = SharedDriver::task();
     (runtime.spawn)(Box::pin(driver.drive(runtime.sleep)));
     for _ in 0..2 {
         let told = Arc::default();
-        let shared = on(runtime, &told).driver(&driver).build().expect("valid");
+        let shared = on(runtime, &told).driver(&driver).valid();
         uses(runtime, shared, told).await;
     }
     // A cache with threads, whose last handle goes on the runtime's thread.
@@ -98,8 +95,7 @@ async fn uses_all(runtime: Runtime) {
         .max_capacity(10)
         .no_default_ttl()
         .eviction_listener(|_| std::thread::sleep(MS))
-        .build()
-        .expect("valid");
+        .valid();
     (0..10).for_each(|key| threads.insert(key, key));
     let other = threads.clone();
     other.close_async().await;

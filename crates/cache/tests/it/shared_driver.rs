@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tidewheel::{Builder, Cache, ManualClock, SharedDriver};
 
-use crate::loading::{Heeded, MS, Told, heard, in_time, until};
+use crate::loading::{Heeded, MS, Told, Valid, heard, in_time, until};
 use crate::manual_poll::{Alarm, poll, turn};
 
 fn numbers(driver: &SharedDriver) -> Builder<u64, u64> {
@@ -48,8 +48,7 @@ fn fifty_caches_are_three_threads() {
                     .refresh_after(0.9)
                     .refresh_with(|key: &u64| Ok::<_, String>(*key))
                     .eviction_listener(told.ear())
-                    .build()
-                    .expect("valid")
+                    .valid()
             })
             .collect();
         for cache in &caches {
@@ -82,9 +81,8 @@ fn caches_of_other_types_join_and_leave_at_any_time() {
                             .unbounded()
                             .time_to_live(5 * MS)
                             .driver(&driver)
-                            .build()
-                            .expect("valid");
-                        let numbers = numbers(&driver).build().expect("valid");
+                            .valid();
+                        let numbers = numbers(&driver).valid();
                         names.insert(format!("{number}"), vec![1; 100]);
                         numbers.insert(number, round);
                         match round % 3 {
@@ -125,8 +123,7 @@ fn a_slow_or_panicking_cache_delays_others_by_a_hold_at_most() {
                 .time_to_live(ttl)
                 .shards(1)
                 .driver(&driver)
-                .build()
-                .expect("valid")
+                .valid()
         };
         let (slow, panicking) = (costly(5 * MS), costly(5 * MS));
         // 0.8 s of drops, and a listener that is called for as long.
@@ -139,10 +136,9 @@ fn a_slow_or_panicking_cache_delays_others_by_a_hold_at_most() {
             .eviction_listener(move |_| {
                 let _ = gone.lock().expect("whole").recv();
             })
-            .build()
-            .expect("valid");
+            .valid();
         stuck.insert(1, 1);
-        let punctual = numbers(&driver).build().expect("valid");
+        let punctual = numbers(&driver).valid();
         for key in 0..5 {
             punctual.insert_with_ttl(key, key, 10 * MS);
             until("it has expired", || punctual.is_empty());
@@ -159,10 +155,7 @@ fn a_slow_or_panicking_cache_delays_others_by_a_hold_at_most() {
 fn a_listener_on_a_shared_thread_may_close_another_cache_of_it() {
     in_time("both are closed", || {
         let driver = SharedDriver::threads();
-        let other = numbers(&driver)
-            .eviction_listener(|_| ())
-            .build()
-            .expect("valid");
+        let other = numbers(&driver).eviction_listener(|_| ()).valid();
         other.insert(1, 1);
         let (say, closed) = channel();
         let target = other.clone();
@@ -172,8 +165,7 @@ fn a_listener_on_a_shared_thread_may_close_another_cache_of_it() {
                 // The test may be over.
                 let _ = say.send(());
             })
-            .build()
-            .expect("valid");
+            .valid();
         cache.insert(1, 1);
         cache.remove(&1);
         heard(&closed, "the listener has closed the other");
@@ -200,8 +192,7 @@ fn caches_take_turns_at_the_refresh_threads() {
                     }
                     Ok::<_, String>(*key + 100)
                 })
-                .build()
-                .expect("valid");
+                .valid();
             (0..10).for_each(|key| cache.insert(key, key));
             (0..10).for_each(|key| {
                 cache.get(&key);
@@ -233,7 +224,7 @@ fn a_wake_up_looks_at_the_caches_that_have_something_to_do() {
         .map(|asked| {
             let asked = Arc::clone(asked);
             let clock = Heeded::new(&clock, move || _ = asked.fetch_add(1, SeqCst));
-            numbers(&driver).clock(clock).build().expect("valid")
+            numbers(&driver).clock(clock).valid()
         })
         .collect();
     let woken = Alarm::new();
@@ -303,7 +294,7 @@ fn a_panic_of_the_timer_ends_the_future_and_the_next_one_drives_all_caches() {
         let clock = ManualClock::new();
         let cache = || {
             let builder = numbers(&driver).time_to_live(100 * MS);
-            builder.clock(clock.clone()).build().expect("valid")
+            builder.clock(clock.clone()).valid()
         };
         let caches = [cache(), cache()];
         let mut drive = Box::pin(driver.drive(Faulty::sleep));

@@ -9,7 +9,7 @@ use tidewheel::{
     Builder, Cache, Driver, Expiry, Lifetime, ManualClock, RestoreError, Snapshot, Ttl,
 };
 
-use crate::loading::{MS, by_hand};
+use crate::loading::{MS, Valid, by_hand};
 
 fn manual(clock: &ManualClock) -> Builder<String, u64> {
     by_hand(clock).max_capacity(1000)
@@ -21,7 +21,7 @@ fn key(key: &str) -> String {
 
 /// A cache with an entry of every kind, 40 ms old.
 fn sample(clock: &ManualClock) -> Cache<String, u64> {
-    let cache = manual(clock).build().expect("valid");
+    let cache = manual(clock).valid();
     cache.insert(key("forever"), 1);
     cache.insert_with_ttl(key("timed"), 2, 100 * MS);
     cache.insert_with_ttl(key("dead"), 3, 30 * MS);
@@ -38,7 +38,7 @@ fn check(snapshot: Snapshot<String, u64>) {
     clock.advance(Duration::from_secs(1_000_000));
     // The wall clock has no part in it.
     clock.set_wall(Duration::ZERO);
-    let cache = manual(&clock).build().expect("valid");
+    let cache = manual(&clock).valid();
     assert_eq!(cache.restore(snapshot), Ok(3));
     assert_eq!(cache.ttl("forever"), Ttl::Forever);
     assert_eq!(cache.ttl("timed"), Ttl::Left(60 * MS));
@@ -86,7 +86,7 @@ fn entries_age_by_the_wall_clock_where_that_is_asked_for() {
     let restored = |wall: Duration| {
         let clock = ManualClock::new();
         clock.set_wall(wall);
-        let cache = manual(&clock).build().expect("valid");
+        let cache = manual(&clock).valid();
         let snapshot = serde_json::from_str(&text).expect("as written");
         (cache.restore_aged(snapshot), cache.ttl("tagged"))
     };
@@ -98,7 +98,7 @@ fn entries_age_by_the_wall_clock_where_that_is_asked_for() {
         (Ok(3), Ttl::Left(160 * MS)),
         "the clock was set back"
     );
-    let cache = manual(&clock).build().expect("valid");
+    let cache = manual(&clock).valid();
     assert_eq!(cache.restore_after(snapshot, Duration::MAX), Ok(1));
     assert_eq!(cache.get("forever"), Some(1));
 }
@@ -108,7 +108,7 @@ fn idle_entries_keep_their_limit() {
     let clock = ManualClock::new();
     let idle = |clock: &ManualClock| {
         let builder = manual(clock).time_to_live(100 * MS).time_to_idle(30 * MS);
-        builder.build().expect("valid")
+        builder.valid()
     };
     let cache = idle(&clock);
     cache.insert(key("a"), 1);
@@ -143,7 +143,7 @@ fn a_restored_entry_still_ends_with_its_time_to_live() {
     }
     let build = |clock: &ManualClock| {
         let builder = manual(clock).time_to_live(100 * MS).expire_after(Says);
-        builder.build().expect("valid")
+        builder.valid()
     };
     let clock = ManualClock::new();
     let cache = build(&clock);
@@ -161,7 +161,7 @@ fn a_restored_entry_still_ends_with_its_time_to_live() {
 #[test]
 fn restoring_does_not_replace_entries_that_are_there_already() {
     let snapshot = sample(&ManualClock::new()).snapshot();
-    let cache = manual(&ManualClock::new()).build().expect("valid");
+    let cache = manual(&ManualClock::new()).valid();
     cache.insert(key("timed"), 77);
     assert_eq!(cache.restore(snapshot), Ok(2));
     assert_eq!(cache.get("timed"), Some(77));
@@ -182,8 +182,7 @@ fn a_hostile_snapshot_is_bounded() {
     let cache: Cache<String, u64> = manual(&clock)
         .max_capacity(50)
         .weigher(|_, value| u32::try_from(*value).unwrap_or(u32::MAX))
-        .build()
-        .expect("valid");
+        .valid();
     let mut entries: Vec<Value> = (0..5000)
         .map(|number| entry(&number.to_string(), 1, json!(u64::MAX)))
         .collect();
@@ -217,7 +216,7 @@ fn what_no_cache_has_written_is_refused_whole() {
     ] {
         let text = json!({ "layout": layout, "taken_at_ns": 0, "entries": entries }).to_string();
         let snapshot = serde_json::from_str(&text).expect("well-formed");
-        let cache = manual(&ManualClock::new()).build().expect("valid");
+        let cache = manual(&ManualClock::new()).valid();
         assert_eq!(cache.restore(snapshot), Err(refusal));
         assert!(cache.is_empty());
     }
@@ -226,7 +225,7 @@ fn what_no_cache_has_written_is_refused_whole() {
 /// The snapshot had the entry without any tag. After the restart no invalidation concerned it.
 #[test]
 fn an_entry_with_too_many_tags_to_tell_apart_is_still_invalidated_by_any_when_restored() {
-    let cache = manual(&ManualClock::new()).build().expect("valid");
+    let cache = manual(&ManualClock::new()).valid();
     let tagged = |tags: u32| {
         (0..tags).fold(Lifetime::forever(), |lifetime, tag| {
             lifetime.tag(format!("{tag}"))
@@ -238,7 +237,7 @@ fn an_entry_with_too_many_tags_to_tell_apart_is_still_invalidated_by_any_when_re
     let read: Snapshot<String, u64> = serde_json::from_str(&text).expect("as written");
     let bytes = postcard::to_stdvec(&read).expect("plain data");
     let read: Snapshot<String, u64> = postcard::from_bytes(&bytes).expect("as written");
-    let copy = manual(&ManualClock::new()).build().expect("valid");
+    let copy = manual(&ManualClock::new()).valid();
     assert_eq!(copy.restore(read), Ok(2));
     for cache in [cache, copy] {
         assert_eq!((cache.get("most"), cache.get("more")), (Some(32), Some(33)));
@@ -267,7 +266,7 @@ fn a_skipped_entry_whose_drop_panics_does_not_end_a_restore() {
         let builder = Cache::builder().max_capacity(weight).no_default_ttl();
         let builder = builder.weigher(|key: &u32, _: &Bomb| *key);
         let builder = builder.clock(ManualClock::new()).driver(Driver::Manual);
-        builder.build().expect("valid")
+        builder.valid()
     };
     let cache = with_room_for(100);
     for key in 1..=9 {

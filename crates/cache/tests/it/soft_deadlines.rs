@@ -10,7 +10,7 @@ use std::time::Duration;
 use tidewheel::Ttl;
 use tidewheel::{Cache, Lifetime, Loaded, ManualClock};
 
-use crate::loading::{MS, manual};
+use crate::loading::{MS, Valid, manual};
 use crate::manual_poll::{Alarm, flagged, poll};
 
 #[cfg(feature = "serde")]
@@ -39,8 +39,7 @@ fn a_tag_that_is_invalidated_during_a_refresh_concerns_the_refreshed_value() {
             let lifetime = Lifetime::configured();
             Loaded::new(2, if own_tag { lifetime.tag("a") } else { lifetime })
         })
-        .build()
-        .expect("valid");
+        .valid();
     slot.set(cache.clone()).expect("set once");
     for key in [1, 2] {
         cache.insert_with(key, 1, Lifetime::configured().tag("a"));
@@ -59,7 +58,7 @@ fn a_tag_that_is_invalidated_during_a_refresh_concerns_the_refreshed_value() {
 #[test]
 fn who_comes_after_an_invalidation_is_not_answered_by_the_reload_that_it_overtook() {
     let clock = ManualClock::new();
-    let cache = manual(&clock).refresh_after(0.5).build().expect("valid");
+    let cache = manual(&clock).refresh_after(0.5).valid();
     cache.insert_with(1, 1, Lifetime::configured().tag("a"));
     clock.advance(60 * MS);
     let go = AtomicBool::new(false);
@@ -85,7 +84,7 @@ fn a_snapshot_keeps_soft_deadlines_and_what_a_refresh_keeps() {
     let refreshing = |clock: &ManualClock| {
         let builder = manual(clock).refresh_after(0.5);
         let builder = builder.refresh_with(|_: &u64| Loaded::from(100));
-        builder.build().expect("valid")
+        builder.valid()
     };
     let clock = ManualClock::new();
     let cache = refreshing(&clock);

@@ -5,7 +5,7 @@ use std::task::{Context, Waker};
 
 use tidewheel::{Builder, Cache, Driver, Lifetime, ManualClock};
 
-use crate::loading::{MS, by_hand};
+use crate::loading::{MS, Valid, by_hand};
 use crate::manual_poll::turn;
 
 fn manual() -> Builder<u64, u64> {
@@ -14,7 +14,7 @@ fn manual() -> Builder<u64, u64> {
 
 #[test]
 fn a_sweep_keeps_to_its_budget() {
-    let cache = manual().shards(1).build().expect("valid");
+    let cache = manual().shards(1).valid();
     for key in 0..10_000 {
         cache.insert_with(key, key, Lifetime::forever().tag("a"));
     }
@@ -42,7 +42,7 @@ fn tagged(keys: std::ops::Range<u64>, cache: &Cache<u64, u64>) {
 #[test]
 fn a_sweep_that_a_task_has_begun_is_ended_by_whoever_drives_after_it() {
     for by_task in [false, true] {
-        let cache = manual().driver(Driver::Task).build().expect("valid");
+        let cache = manual().driver(Driver::Task).valid();
         tagged(0..50_000, &cache);
         cache.invalidate_tag("a");
         let mut drive = Box::pin(cache.drive(|_| pending()));
@@ -67,8 +67,7 @@ fn the_thread_removes_invalidated_entries_though_nobody_calls() {
     let cache: Cache<u64, u64> = Cache::builder()
         .max_capacity(100_000)
         .no_default_ttl()
-        .build()
-        .expect("valid");
+        .valid();
     for round in 0..3 {
         for key in 0..10_000 {
             cache.insert_with(key, key, Lifetime::forever().tag("all"));
@@ -88,11 +87,7 @@ fn the_thread_removes_invalidated_entries_though_nobody_calls() {
 
 #[test]
 fn what_was_stored_before_an_invalidation_never_comes_back_under_concurrency() {
-    let cache: Cache<u64, u64> = Cache::builder()
-        .max_capacity(100)
-        .no_default_ttl()
-        .build()
-        .expect("valid");
+    let cache: Cache<u64, u64> = Cache::builder().max_capacity(100).no_default_ttl().valid();
     std::thread::scope(|scope| {
         for writer in 0..2u64 {
             let cache = &cache;

@@ -12,14 +12,14 @@ use std::time::Duration;
 
 use tidewheel::{Cache, Compute, ManualClock};
 
-use crate::loading::{manual, unreached};
+use crate::loading::{Valid, manual, unreached};
 use crate::manual_poll::{Alarm, block_on, flagged, poll};
 
 type Write = fn(&Cache<u64, u64>);
 type Change<'a> = Pin<Box<dyn Future<Output = Option<u64>> + 'a>>;
 
 fn cache() -> Cache<u64, u64> {
-    manual(&ManualClock::new()).build().expect("valid")
+    manual(&ManualClock::new()).valid()
 }
 
 fn add(old: Option<u64>) -> Compute<u64> {
@@ -68,6 +68,7 @@ fn closures_take_turns_in_the_order_in_which_they_came() {
     cache.validate();
 }
 
+/// A closure, and one that is a future.
 #[test]
 fn a_closure_that_changes_or_loads_its_own_key_panics_instead_of_waiting_for_itself() {
     let within: [Write; 8] = [
@@ -87,33 +88,48 @@ fn a_closure_that_changes_or_loads_its_own_key_panics_instead_of_waiting_for_its
             assert!(cache.remove_if(&1, |_| true));
         },
     ];
-    for (number, call) in within.into_iter().enumerate() {
-        let cache = cache();
-        cache.insert(1, 5);
-        let cache = &cache;
-        let change = cache.entry(1).compute_async(async |_| {
-            call(cache);
-            Compute::Keep
-        });
-        let ended = catch_unwind(AssertUnwindSafe(|| block_on(change)));
-        let panic = ended.expect_err("it panics");
-        let said = panic.downcast_ref::<String>().expect("a message");
-        assert!(
-            said.contains("the key that it is about to supply"),
-            "{number}: {said}"
-        );
-        assert_eq!(cache.get(&1), Some(5));
-        // The key is free again.
-        cache.insert(1, 8);
-        assert_eq!(cache.get(&1), Some(8));
-    }
+    let ways: [fn(&Cache<u64, u64>, Write); 2] = [
+        |cache, call| {
+            cache.update(&1, |old| {
+                call(cache);
+                *old
+            });
+        },
+        |cache, call| {
+            let change = cache.entry(1).compute_async(async |_| {
+                call(cache);
+                Compute::Keep
+            });
+            block_on(change);
+        },
+    ];
     let cache = cache();
-    let cache = &cache;
-    let loads = cache.entry(1).compute_async(async |_| {
-        cache.get_or_load(1, || 5);
-        Compute::Keep
-    });
-    assert!(catch_unwind(AssertUnwindSafe(|| block_on(loads))).is_err());
+    for (number, call) in within.into_iter().enumerate() {
+        for way in ways {
+            cache.insert(1, 5);
+            let panic = catch_unwind(AssertUnwindSafe(|| way(&cache, call)));
+            let panic = panic.expect_err("it panics");
+            let said = panic.downcast_ref::<String>().expect("a message");
+            let expected = "the key that it is about to supply";
+            assert!(said.contains(expected), "{number}: {said}");
+            // The key is free again.
+            assert_eq!(cache.remove(&1), Some(5));
+        }
+    }
+    let loads: [Write; 2] = [
+        |cache| _ = cache.entry(3).or_insert_with(|| cache.get_or_load(3, || 1)),
+        |cache| {
+            let change = cache.entry(3).compute_async(async |_| {
+                cache.get_or_load(3, || 5);
+                Compute::Keep
+            });
+            block_on(change);
+        },
+    ];
+    for load in loads {
+        assert!(catch_unwind(AssertUnwindSafe(|| load(&cache))).is_err());
+    }
+    cache.validate();
 }
 
 #[test]

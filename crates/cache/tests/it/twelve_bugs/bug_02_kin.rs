@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use tidewheel::{Cache, OnFull, RemovalCause};
 
 #[cfg(feature = "system")]
-use super::stage::{Intruder, LONG};
+use super::stage::{Intruder, LONG, Valid};
 use super::stage::{MS, StageClock, tidewheel};
 
 /// A listener closes its cache while events wait in all shards. None of them is lost.
@@ -31,8 +31,7 @@ fn a_listener_that_closes_its_cache_still_hears_of_every_entry() {
                 }
             }
         })
-        .build()
-        .expect("valid");
+        .valid();
     assert!(own.set(cache.clone()).is_ok());
     for key in 0..KEYS {
         cache.insert(key, key);
@@ -70,8 +69,7 @@ fn a_listener_may_close_its_cache_while_another_thread_does() {
                 own.get().expect("set before use").close();
             }
         })
-        .build()
-        .expect("valid");
+        .valid();
     assert!(own.set(cache.clone()).is_ok());
     cache.insert(1, 1);
     cache.invalidate(&1);
@@ -96,8 +94,7 @@ fn a_cache_that_is_filled_by_anothers_listener_keeps_its_queue_short() {
             let waiting = Arc::clone(&waiting);
             move |_| waiting.lock().expect("whole").0 -= 1
         })
-        .build()
-        .expect("valid");
+        .valid();
     let first: Cache<u32, u32> = tidewheel(&clock)
         .max_capacity(1)
         .eviction_listener({
@@ -109,8 +106,7 @@ fn a_cache_that_is_filled_by_anothers_listener_keeps_its_queue_short() {
                 waiting.1 = waiting.1.max(waiting.0);
             }
         })
-        .build()
-        .expect("valid");
+        .valid();
     (0..1000).for_each(|key| first.insert(key, key));
     first.advance(first.now(), 1000);
     second.advance(second.now(), 1000);

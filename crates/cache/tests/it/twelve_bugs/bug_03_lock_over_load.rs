@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use tidewheel::{Cache, Clock, Expiry};
 
-use super::stage::{Entries, Intruder, LONG, MINUTE, SHORT, Scripted, StageClock, tidewheel};
+use super::stage::{
+    Entries, Intruder, LONG, MINUTE, SHORT, Scripted, StageClock, Valid, tidewheel,
+};
 
 /// Asks the origin under its lock.
 struct LoadsUnderLock(Entries);
@@ -65,7 +67,7 @@ fn bug_03_the_lock_is_held_over_a_load() {
 
     let clock = StageClock::new();
     // One shard: all keys are behind the same lock.
-    let cache: Cache<u32, u32> = tidewheel(&clock).shards(1).build().expect("valid");
+    let cache: Cache<u32, u32> = tidewheel(&clock).shards(1).valid();
     let ours: Arc<dyn Scripted> = Arc::new(cache.clone());
     assert!(others_get_on(&ours, LONG));
     assert_eq!(cache.get(&1), Some(10));
@@ -121,8 +123,7 @@ fn weigher_expiry_loader_update_and_drop_run_without_a_lock() {
                 1
             }
         })
-        .build()
-        .expect("valid");
+        .valid();
     *own.lock().expect("whole") = Some(cache.clone());
     for key in 0..10 {
         cache.insert(key, Talker(weak.clone()));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tidewheel::Cache;
 
-use super::stage::{Entries, LONG, MINUTE, SHORT, Scripted, StageClock, tidewheel};
+use super::stage::{Entries, LONG, MINUTE, SHORT, Scripted, StageClock, Valid, tidewheel};
 
 const CALLERS: usize = 100;
 
@@ -83,7 +83,7 @@ fn bug_05_every_miss_asks_the_origin() {
     let faulty = LooksThenLoads(Entries::new(&clock));
     assert_eq!(loads_of_a_cold_key(&faulty, LONG), CALLERS);
 
-    let cache: Cache<u32, u32> = tidewheel(&clock).build().expect("valid");
+    let cache: Cache<u32, u32> = tidewheel(&clock).valid();
     assert_eq!(loads_of_a_cold_key(&cache, SHORT), 1);
     assert_eq!(cache.stats().loads, 1);
     // Once it is dead, the next herd causes one more.
@@ -96,7 +96,7 @@ fn bug_05_every_miss_asks_the_origin() {
 #[test]
 fn when_the_leader_panics_one_other_loads() {
     let clock = StageClock::new();
-    let cache: Cache<u32, u32> = tidewheel(&clock).build().expect("valid");
+    let cache: Cache<u32, u32> = tidewheel(&clock).valid();
     let asked = AtomicUsize::new(0);
     let origin = Origin::new(SHORT);
     let panicked: usize = thread::scope(|scope| {

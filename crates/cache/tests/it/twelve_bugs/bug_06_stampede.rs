@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use tidewheel::{Cache, Clock, Jitter, Ttl};
+use tidewheel::{Cache, Clock};
 
-use super::stage::{MINUTE, SECOND, StageClock, tidewheel};
+use super::stage::{StageClock, Valid, tidewheel};
 
 const KEYS: u32 = 100_000;
 const TTL: Duration = Duration::from_secs(300);
@@ -86,11 +86,7 @@ fn bug_06_all_that_was_warmed_together_expires_together() {
     );
 
     let clock = StageClock::new();
-    let cache = tidewheel(&clock)
-        .time_to_live(TTL)
-        .jitter(0.2)
-        .build()
-        .expect("valid");
+    let cache = tidewheel(&clock).time_to_live(TTL).jitter(0.2).valid();
     let loads = loads_by_window(&cache, &clock);
     assert!(
         clock.now() <= TTL + WINDOW,
@@ -108,39 +104,4 @@ fn bug_06_all_that_was_warmed_together_expires_together() {
         *most <= 2 * mean,
         "{most} loads in a window, {mean} on average"
     );
-}
-
-#[test]
-fn jittered_ttls_stay_within_their_bounds() {
-    let clock = StageClock::new();
-    let left = |jitter: Jitter| {
-        let cache: Cache<u32, u32> = tidewheel(&clock)
-            .time_to_live(MINUTE)
-            .jitter(jitter)
-            .ttl_bounds(50 * SECOND, 65 * SECOND)
-            .build()
-            .expect("valid");
-        let mut left: Vec<Duration> = Vec::new();
-        for key in 0..10_000 {
-            cache.insert(key, key);
-            let Ttl::Left(ttl) = cache.ttl(&key) else {
-                panic!("it has a deadline")
-            };
-            left.push(ttl);
-        }
-        left.sort_unstable();
-        (left[0], left[left.len() - 1])
-    };
-    assert_eq!(
-        left(Jitter::shorten(0.9)).0,
-        50 * SECOND,
-        "the shortest TTL is kept"
-    );
-    assert!(left(Jitter::shorten(0.9)).1 <= MINUTE);
-    assert_eq!(
-        left(Jitter::lengthen(0.9)).1,
-        65 * SECOND,
-        "the longest TTL is kept"
-    );
-    assert!(left(Jitter::lengthen(0.9)).0 >= MINUTE);
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tidewheel::{Cache, Clock};
 
-use super::stage::{Entries, MINUTE, MS, Scripted, StageClock, tidewheel};
+use super::stage::{Entries, MINUTE, MS, Scripted, StageClock, Valid, tidewheel};
 
 const ALIVE: u32 = 20_000;
 const DEAD: u32 = 20_000;
@@ -47,39 +47,35 @@ impl Scripted for WalksAll {
 /// Tidewheel drops values after it has released the lock. So when a value's `drop` runs, it can see
 /// how many entries were removed under that lock.
 struct Watched {
-    cache: Cache<u32, DropRecorder>,
+    cache: Cache<u32, Watcher>,
     log: Arc<Log>,
 }
 
 #[derive(Default)]
 struct Log {
-    cache: OnceLock<Cache<u32, DropRecorder>>,
+    cache: OnceLock<Cache<u32, Watcher>>,
     stored: AtomicU64,
     dropped: AtomicU64,
     longest: AtomicU64,
 }
 
-struct DropRecorder(Arc<Log>);
+struct Watcher(Arc<Log>);
 
-impl Drop for DropRecorder {
+impl Drop for Watcher {
     fn drop(&mut self) {
-        let Some(cache) = self.0.cache.get() else {
-            return;
-        };
-        // Calls the cache from within `drop`: it would panic if this thread held one of its locks.
-        let left = cache.len() as u64;
-        let gone = self.0.stored.load(SeqCst) - left;
-        let waiting = gone - self.0.dropped.fetch_add(1, SeqCst);
-        self.0.longest.fetch_max(waiting, SeqCst);
+        if let Some(cache) = self.0.cache.get() {
+            // It would panic if this thread held one of the cache's locks.
+            let gone = self.0.stored.load(SeqCst) - cache.len() as u64;
+            let waiting = gone - self.0.dropped.fetch_add(1, SeqCst);
+            self.0.longest.fetch_max(waiting, SeqCst);
+        }
     }
 }
 
 impl Watched {
     fn new(clock: &StageClock) -> Self {
-        let log = Arc::new(Log::default());
-        let cache = tidewheel(clock).build().expect("valid");
-        let handle: Cache<u32, DropRecorder> = Cache::clone(&cache);
-        assert!(log.cache.set(handle).is_ok());
+        let (log, cache) = (Arc::new(Log::default()), tidewheel(clock).valid());
+        assert!(log.cache.set(Cache::clone(&cache)).is_ok());
         Self { cache, log }
     }
 }
@@ -91,8 +87,8 @@ impl Scripted for Watched {
 
     fn set(&self, key: u32, _: u32, ttl: Duration) {
         self.log.stored.fetch_add(1, SeqCst);
-        self.cache
-            .insert_with_ttl(key, DropRecorder(Arc::clone(&self.log)), ttl);
+        let value = Watcher(Arc::clone(&self.log));
+        self.cache.insert_with_ttl(key, value, ttl);
     }
 
     fn sweep(&self, budget: u32) -> u64 {
@@ -185,7 +181,7 @@ fn a_sweep_with_a_budget_comes_to_every_dead_entry() {
     assert_eq!(dead_after_many_sweeps(&faulty, &clock), 1000);
 
     let clock = StageClock::new();
-    let cache = tidewheel(&clock).shards(16).build().expect("valid");
+    let cache = tidewheel(&clock).shards(16).valid();
     assert_eq!(dead_after_many_sweeps(&cache, &clock), 0);
     cache.validate();
 }

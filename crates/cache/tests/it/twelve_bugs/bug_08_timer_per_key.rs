@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use tidewheel::{Cache, Clock, OnFull};
 
-use super::stage::{Entries, Intruder, LONG, MINUTE, MS, SECOND, Scripted, StageClock, tidewheel};
+use super::stage::{
+    Entries, Intruder, LONG, MINUTE, MS, SECOND, Scripted, StageClock, Valid, tidewheel,
+};
 
 const STORES: u32 = 1000;
 
@@ -87,7 +89,7 @@ fn bug_08_a_timer_for_every_store() {
     assert_eq!(touched, u64::from(STORES), "a timer for every store");
 
     let clock = StageClock::new();
-    let cache = tidewheel(&clock).build().expect("valid");
+    let cache = tidewheel(&clock).valid();
     let (outlives, touched) = one_key_stored_often(&cache, &clock);
     assert!(outlives);
     // One entry, one record: it is re-filed on its way down the wheel's levels, however often the
@@ -104,7 +106,7 @@ fn dead_timers_are_swept_though_deadlines_move_earlier_all_the_time() {
     const KEYS: u32 = 1000;
     const ROUNDS: u32 = 200;
     let clock = StageClock::new();
-    let cache: Cache<u32, u32> = tidewheel(&clock).shards(1).build().expect("valid");
+    let cache: Cache<u32, u32> = tidewheel(&clock).shards(1).valid();
     for round in 0..ROUNDS {
         let ttl = MINUTE - round * 100 * MS;
         (0..KEYS).for_each(|key| cache.insert_with_ttl(key, round, ttl));
@@ -151,8 +153,7 @@ fn what_fires_does_not_pile_up_before_a_listener_that_is_stuck() {
                 *told.lock().expect("whole") += 1;
             }
         })
-        .build()
-        .expect("valid");
+        .valid();
     (0..BURST).for_each(|key| cache.insert_with_ttl(key, 0, SECOND));
     clock.advance(SECOND);
     let stuck = Intruder::enter({

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidewheel::{BuildError, Cache, Clock};
 
-use super::stage::{SECOND, StageClock, tidewheel};
+use super::stage::{SECOND, StageClock, Valid, tidewheel};
 
 const CAPACITY: u64 = 10_000;
 
@@ -79,8 +79,7 @@ fn bug_10_neither_ttl_nor_bound() {
     let cache = tidewheel(&clock)
         .max_capacity(CAPACITY)
         .time_to_live(Duration::from_secs(3600))
-        .build()
-        .expect("valid");
+        .valid();
     assert_eq!(two_weeks(&cache, &clock), (360, 0));
     assert_eq!(cache.stats().evictions, 0);
 
@@ -91,8 +90,7 @@ fn bug_10_neither_ttl_nor_bound() {
         .no_default_ttl()
         .clock(clock.clone())
         .driver(tidewheel::Driver::Manual)
-        .build()
-        .expect("valid");
+        .valid();
     let (most, left) = two_weeks(&cache, &clock);
     assert_eq!((most as u64, left as u64), (CAPACITY, CAPACITY));
     assert_eq!(cache.stats().evictions, STORES as u64 - CAPACITY);

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use tidewheel::Cache;
 
-use super::stage::{Intruder, LONG, MINUTE, MS, StageClock, tidewheel};
+use super::stage::{Intruder, LONG, MINUTE, MS, StageClock, Valid, tidewheel};
 
 /// Entries that are dead together: more than a sweep removes in one hold of a lock.
 const KEYS: u32 = 40;
@@ -81,7 +81,7 @@ struct Ours {
 
 /// Tidewheel with one shard, on the stage's clock.
 pub(crate) fn ours(clock: &StageClock) -> Arc<dyn LazyCache> {
-    let cache = tidewheel(clock).shards(1).build().expect("valid");
+    let cache = tidewheel(clock).shards(1).valid();
     let clock = clock.clone();
     Arc::new(Ours { clock, cache })
 }

@@ -17,7 +17,6 @@ mod bug_05_no_single_flight;
 mod bug_06_stampede;
 mod bug_07_long_sweep;
 mod bug_08_timer_per_key;
-mod bug_09_blind_delete;
 mod bug_10_no_bounds;
 mod bug_11_recursive_lock;
 mod bug_12_timer_per_turn;

@@ -10,7 +10,8 @@ use std::time::{Duration, SystemTime};
 
 use tidewheel::{Builder, Cache, Clock, Driver, ManualClock};
 
-pub(crate) const MS: Duration = Duration::from_millis(1);
+pub(crate) use crate::loading::{MS, Valid};
+
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 
@@ -238,16 +239,4 @@ impl Intruder {
     pub(crate) fn leave(self) {
         self.thread.join().expect("the intruder plays its part");
     }
-}
-
-/// Waits until a condition holds; fails the test when it does not in a long time.
-pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let rounds = LONG.as_millis();
-    for _ in 0..rounds {
-        if holds() {
-            return;
-        }
-        thread::park_timeout(MS);
-    }
-    panic!("waited in vain until {what}");
 }

@@ -40,27 +40,6 @@ fn hash_eq_clone_and_closures_that_call_their_own_cache_panic_with_a_message() {
 }
 
 #[test]
-fn the_same_closures_may_call_another_cache() {
-    let clock = ManualClock::new();
-    let (cache, living) = filled(&clock);
-    let (other, other_living) = filled(&clock);
-    let seen = cache.view(&Key(4), |value| {
-        other.insert(Key(50), Value::new(50, &other_living));
-        let inner = other.view(&Key(5), |value| value.0);
-        (value.0, inner, other.get(&Key(50)).map(|value| value.0))
-    });
-    assert_eq!(seen, Some((4, Some(5), Some(50))));
-    for hook in [&EQ, &CLONE, &HASH] {
-        let other = other.clone();
-        set(hook, move || drop(other.remove(&Key(6))));
-        assert_eq!(cache.get(&Key(4)).map(|value| value.0), Some(4));
-        assert!(!unset(hook), "it was called");
-    }
-    is_usable(&cache, &clock, &living);
-    is_usable(&other, &clock, &other_living);
-}
-
-#[test]
 fn the_drop_of_a_value_may_call_the_cache_however_the_value_leaves() {
     let more: [Leave; 2] = [
         |cache, _| {

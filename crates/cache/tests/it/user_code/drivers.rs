@@ -19,8 +19,7 @@ fn the_task_that_drives_outlives_drops_and_hashes_that_panic() {
         .no_default_ttl()
         .clock(clock.clone())
         .driver(Driver::Task)
-        .build()
-        .expect("valid");
+        .valid();
     let mut drive = std::pin::pin!(cache.drive(|_| a_poll_later()));
     let mut context = Context::from_waker(Waker::noop());
     for round in 0..3 {
@@ -78,8 +77,7 @@ fn the_task_that_drives_outlives_a_clock_that_panics() {
             .no_default_ttl()
             .clock(Heeded::new(&hands, reads))
             .driver(Driver::Task)
-            .build()
-            .expect("valid");
+            .valid();
         let mut drive = std::pin::pin!(cache.drive(|_| a_poll_later()));
         let mut context = Context::from_waker(Waker::noop());
         cache.insert_with_ttl(1, 1, 5 * MS);

@@ -1,6 +1,6 @@
 //! Keys and values whose `Hash`, `Eq`, `Clone` and `Drop` do what a test says, and a cache of them.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tidewheel::{Cache, ManualClock};
 
 use crate::loading::by_hand;
 
-pub(super) const MS: Duration = Duration::from_millis(1);
+pub(super) use crate::loading::{MS, Valid};
 
 pub(super) type Shared = Cache<Key, Value>;
 
@@ -21,9 +21,6 @@ thread_local! {
     pub(super) static EQ: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
     pub(super) static CLONE: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
     pub(super) static DROP: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
-    /// Hashes to let pass before it, and drops.
-    static HASHES: Cell<u32> = const { Cell::new(0) };
-    pub(super) static DROPS: Cell<u32> = const { Cell::new(0) };
 }
 
 type Hook = std::thread::LocalKey<RefCell<Option<Box<dyn FnOnce()>>>>;
@@ -48,12 +45,7 @@ pub(super) struct Key(pub(super) u32);
 
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let wait = HASHES.get();
-        if wait == 0 {
-            fire(&HASH);
-        } else {
-            HASHES.set(wait - 1);
-        }
+        fire(&HASH);
         self.0.hash(state);
     }
 }
@@ -87,12 +79,8 @@ impl Clone for Value {
 impl Drop for Value {
     fn drop(&mut self) {
         self.1.fetch_sub(1, SeqCst);
-        if std::thread::panicking() {
-            return;
-        }
-        match DROPS.get() {
-            0 => fire(&DROP),
-            wait => DROPS.set(wait - 1),
+        if !std::thread::panicking() {
+            fire(&DROP);
         }
     }
 }
@@ -110,7 +98,7 @@ pub(super) fn configured(clock: &ManualClock) -> tidewheel::Builder<Key, Value> 
 }
 
 pub(super) fn filled_as(builder: tidewheel::Builder<Key, Value>) -> (Shared, Arc<AtomicU64>) {
-    let cache = builder.build().expect("valid");
+    let cache = builder.valid();
     let living = Arc::default();
     for key in 0..10 {
         let ttl = Duration::from_millis(5 + u64::from(key));
@@ -174,17 +162,6 @@ impl Drop for Bomb {
             std::panic::resume_unwind(Box::new("bang"));
         }
     }
-}
-
-/// This thread's next hash but `wait` panics.
-pub(super) fn break_hash(wait: u32) {
-    HASHES.set(wait);
-    set(&HASH, bang);
-}
-
-pub(super) fn mend_hash() {
-    unset(&HASH);
-    HASHES.set(0);
 }
 
 /// An operation by which a value leaves.

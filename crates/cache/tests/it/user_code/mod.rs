@@ -5,5 +5,4 @@ mod calls;
 mod drivers;
 mod drops;
 mod hooks;
-mod panics;
 mod refreshes;

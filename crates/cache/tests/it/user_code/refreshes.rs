@@ -15,8 +15,7 @@ fn stale() -> Cache<Key, u32> {
         .refresh_after(0.0)
         .refresh_queue(2)
         .refresh_with(|key: &Key| Ok::<_, String>(key.0 + 100))
-        .build()
-        .expect("valid")
+        .valid()
 }
 
 /// Lets so many comparisons pass, then one panics.
