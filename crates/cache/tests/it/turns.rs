@@ -88,7 +88,8 @@ fn a_closure_that_changes_or_loads_its_own_key_panics_instead_of_waiting_for_its
             assert!(cache.remove_if(&1, |_| true));
         },
     ];
-    let ways: [fn(&Cache<u64, u64>, Write); 2] = [
+    type Way = fn(&Cache<u64, u64>, Write);
+    let ways: [Way; 2] = [
         |cache, call| {
             cache.update(&1, |old| {
                 call(cache);

@@ -38,7 +38,8 @@ fn bonus_a_read_modify_write_that_is_not_atomic() {
     two_at_a_time(&bump, LONG);
     assert_eq!(*count.lock().expect("whole"), 6, "one of two is lost");
 
-    let ways: [(fn(&Cache<u32, u64>, &mut dyn FnMut()), _); 3] = [
+    type Way = fn(&Cache<u32, u64>, &mut dyn FnMut());
+    let ways: [(Way, _); 3] = [
         (
             |cache, pause| {
                 let updated = cache.update(&1, |old| {

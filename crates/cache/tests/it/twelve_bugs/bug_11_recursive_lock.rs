@@ -15,10 +15,13 @@ struct Deadlock;
 
 /// With each entry that the sweep removes, the public operation removes its partner from within.
 /// The lock is a plain one. When one thread takes it twice, the test is told, and does not hang.
-struct SweepsByDelete(Mutex<HashMap<u32, (u32, Duration)>>);
+struct SweepsByDelete(Mutex<Partners>);
+
+/// An entry's partner and deadline, by key.
+type Partners = HashMap<u32, (u32, Duration)>;
 
 impl SweepsByDelete {
-    fn lock(&self) -> Result<MutexGuard<'_, HashMap<u32, (u32, Duration)>>, Deadlock> {
+    fn lock(&self) -> Result<MutexGuard<'_, Partners>, Deadlock> {
         // There is only this thread, so a lock that is held is held by it.
         self.0.try_lock().map_err(|_| Deadlock)
     }
