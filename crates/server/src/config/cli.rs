@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap_complete::Shell;
 
@@ -94,7 +94,7 @@ pub(crate) enum Refusal {
 pub(crate) fn asked(arguments: impl IntoIterator<Item = OsString>) -> Result<Asked, Refusal> {
     let matches = command()
         .try_get_matches_from(arguments)
-        .map_err(Refusal::Usage)?;
+        .map_err(|why| Refusal::Usage(said_plainly(why)))?;
     if let Some(text) = made_text(&matches) {
         return Ok(Asked::Text(text));
     }
@@ -109,6 +109,24 @@ pub(crate) fn asked(arguments: impl IntoIterator<Item = OsString>) -> Result<Ask
     } else {
         Asked::Server(Box::new(invocation))
     })
+}
+
+/// Says of a second word, such as that of `chek dump.rdb`, why it is none. The parser takes it for
+/// a tool that conflicts with FILE.
+fn said_plainly(why: clap::Error) -> clap::Error {
+    match (why.kind(), why.get(ContextKind::InvalidSubcommand)) {
+        (ErrorKind::ArgumentConflict, Some(ContextValue::String(word))) => {
+            let mut command = command();
+            let tools = command.get_subcommands().filter(|tool| !tool.is_hide_set());
+            let tools: Vec<_> = tools.map(clap::Command::get_name).collect();
+            let tools = tools.join(", ");
+            let why = format!(
+                "'{word}' cannot stand here: a server takes one FILE, and a tool's name comes first: {tools}\n"
+            );
+            command.error(ErrorKind::UnknownArgument, why)
+        }
+        _ => why,
+    }
 }
 
 impl Invocation {
@@ -326,6 +344,14 @@ mod tests {
         ] {
             assert!(matches!(ask(wrong), Err(Refusal::Usage(_))), "{wrong:?}");
         }
+        let Err(Refusal::Usage(why)) = ask(&["chek", "a.rdb"]) else {
+            panic!("there is no such tool");
+        };
+        assert!(
+            why.to_string().contains("'a.rdb' cannot stand here"),
+            "{why}"
+        );
+        assert!(why.to_string().contains("check, dump, log"), "{why}");
         // Names of tools are values of flags as well.
         assert_eq!(
             parse(&["--dbfilename", "check"])
