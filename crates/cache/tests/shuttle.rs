@@ -46,6 +46,14 @@ fn cache() -> Arc<Cache<u64, u64>> {
     Arc::new(manual(&ManualClock::new()).build().expect("valid"))
 }
 
+type Shared = Arc<Cache<u64, u64>>;
+
+/// The default hasher is another one in each run.
+fn on_a_task(clock: &ManualClock) -> Builder<u64, u64, BuildHasherDefault<DefaultHasher>> {
+    let builder = manual(clock).driver(Driver::Task);
+    builder.hasher(BuildHasherDefault::<DefaultHasher>::default())
+}
+
 fn join(threads: Vec<thread::JoinHandle<()>>) {
     for thread in threads {
         thread.join().expect("no panic");
@@ -61,34 +69,36 @@ fn sharing<C: Send + Sync + 'static>(
     thread::spawn(move || act(&cache))
 }
 
+/// Threads that share the cache, beside each other to their ends.
+macro_rules! beside {
+    ($cache:expr, $($act:expr),+ $(,)?) => {
+        join(vec![$(sharing(&$cache, $act)),+])
+    };
+}
+
 #[test]
 fn insert_expire_get_remove_and_load_race() {
     check(|| {
         let clock = ManualClock::new();
         let cache = Arc::new(manual(&clock).build().expect("valid"));
-        let mut threads = Vec::new();
-        for number in 0..2 {
-            threads.push(sharing(&cache, move |cache| {
-                let value = cache.get_or_load(1, || 100 + number);
-                assert!(value >= 100 || value == 7);
-                if let Some(value) = cache.get(&1) {
-                    assert!(value >= 100 || value == 7);
-                }
-            }));
-        }
-        threads.push(sharing(&cache, move |writer| {
-            writer.insert(1, 7);
-            assert!(
-                writer
-                    .remove(&1)
-                    .is_none_or(|value| value >= 100 || value == 7)
-            );
-        }));
-        threads.push(sharing(&cache, move |driver| {
-            clock.advance(10 * MS);
-            driver.advance(driver.now(), 100);
-        }));
-        join(threads);
+        let known = |value: u64| value >= 100 || value == 7;
+        let load = move |cache: &Cache<u64, u64>, own| {
+            assert!(known(cache.get_or_load(1, || own)));
+            assert!(cache.get(&1).is_none_or(known));
+        };
+        beside!(
+            cache,
+            move |cache| load(cache, 100),
+            move |cache| load(cache, 101),
+            move |cache| {
+                cache.insert(1, 7);
+                assert!(cache.remove(&1).is_none_or(known));
+            },
+            move |cache| {
+                clock.advance(10 * MS);
+                cache.advance(cache.now(), 100);
+            },
+        );
         cache.validate();
     });
 }
@@ -98,23 +108,20 @@ fn one_load_answers_all_and_a_second_never_runs_beside_it() {
     check(|| {
         let cache = cache();
         let (running, loads) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let threads = (0..4)
-            .map(|_| {
-                let (cache, running) = (Arc::clone(&cache), Arc::clone(&running));
-                let loads = Arc::clone(&loads);
-                thread::spawn(move || {
-                    let value = cache.get_or_load(1, || {
-                        assert_eq!(running.fetch_add(1, SeqCst), 0);
-                        thread::yield_now();
-                        running.fetch_sub(1, SeqCst);
-                        loads.fetch_add(1, SeqCst);
-                        5_u64
-                    });
-                    assert_eq!(value, 5);
-                })
+        let threads = (0..4).map(|_| {
+            let (running, loads) = (Arc::clone(&running), Arc::clone(&loads));
+            sharing(&cache, move |cache| {
+                let value = cache.get_or_load(1, || {
+                    assert_eq!(running.fetch_add(1, SeqCst), 0);
+                    thread::yield_now();
+                    running.fetch_sub(1, SeqCst);
+                    loads.fetch_add(1, SeqCst);
+                    5_u64
+                });
+                assert_eq!(value, 5);
             })
-            .collect();
-        join(threads);
+        });
+        join(threads.collect());
         assert_eq!(loads.load(SeqCst), 1);
     });
 }
@@ -131,25 +138,20 @@ fn a_leader_that_panics_hands_over() {
     check(|| {
         let cache = cache();
         let loads = Arc::new(AtomicUsize::new(0));
-        let threads = (0..3)
-            .map(|_| {
-                let (cache, loads) = (Arc::clone(&cache), Arc::clone(&loads));
-                thread::spawn(move || {
-                    let loaded = catch_unwind(AssertUnwindSafe(|| {
-                        cache.get_or_load(1, || {
-                            if loads.fetch_add(1, SeqCst) < 2 {
-                                std::panic::resume_unwind(Box::new(Meant));
-                            }
-                            5_u64
-                        })
-                    }));
-                    if let Ok(value) = loaded {
-                        assert_eq!(value, 5);
+        let threads = (0..3).map(|_| {
+            let loads = Arc::clone(&loads);
+            sharing(&cache, move |cache| {
+                let load = || {
+                    if loads.fetch_add(1, SeqCst) < 2 {
+                        std::panic::resume_unwind(Box::new(Meant));
                     }
-                })
+                    5_u64
+                };
+                let loaded = catch_unwind(AssertUnwindSafe(|| cache.get_or_load(1, load)));
+                assert!(loaded.is_err() || loaded.is_ok_and(|value| value == 5));
             })
-            .collect();
-        join(threads);
+        });
+        join(threads.collect());
         assert_eq!(loads.load(SeqCst), 3);
         assert_eq!(cache.peek(&1), Some(5));
     });
@@ -186,23 +188,22 @@ fn slow(mut polls: usize, value: u64) -> impl Future<Output = u64> {
 fn futures_dropped_midway_hand_over_and_nobody_waits_for_ever() {
     check(|| {
         let cache = cache();
-        let mut threads = Vec::new();
-        for polls in 1..3 {
-            threads.push(sharing(&cache, move |cache| {
-                let load = cache.get_or_load_async(1, slow(2, 5));
-                assert!(matches!(poll_some(load, polls), None | Some(5)));
-            }));
-        }
-        for _ in 0..2 {
-            threads.push(sharing(&cache, move |cache| {
-                let load = cache.get_or_load_async(1, slow(1, 5));
-                assert_eq!(shuttle::future::block_on(load), 5);
-            }));
-        }
-        threads.push(sharing(&cache, move |sync| {
-            assert_eq!(sync.get_or_load(1, || 5_u64), 5);
-        }));
-        join(threads);
+        let dropped = |cache: &Cache<u64, u64>, polls| {
+            let load = cache.get_or_load_async(1, slow(2, 5));
+            assert!(matches!(poll_some(load, polls), None | Some(5)));
+        };
+        let awaited = |cache: &Cache<u64, u64>| {
+            let load = cache.get_or_load_async(1, slow(1, 5));
+            assert_eq!(shuttle::future::block_on(load), 5);
+        };
+        beside!(
+            cache,
+            move |cache| dropped(cache, 1),
+            move |cache| dropped(cache, 2),
+            awaited,
+            awaited,
+            |cache| assert_eq!(cache.get_or_load(1, || 5_u64), 5),
+        );
         assert_eq!(cache.get_or_load(1, || 6_u64), 5);
     });
 }
@@ -212,25 +213,25 @@ fn async_closures_lose_nothing_beside_plain_writers_and_loads() {
     check(|| {
         let cache = cache();
         let above = Arc::new(AtomicUsize::new(0));
-        let mut threads = Vec::new();
-        for polls in 0..2 {
-            let (cache, above) = (Arc::clone(&cache), Arc::clone(&above));
-            threads.push(thread::spawn(move || {
+        let changes = (0..2).map(|polls| {
+            let above = Arc::clone(&above);
+            sharing(&cache, move |cache| {
                 let change = cache.entry(1).compute_async(|old: Option<u64>| async move {
                     slow(polls, 0).await;
                     Compute::Put((old.unwrap_or(0) + 1).into())
                 });
                 let now = shuttle::future::block_on(change).expect("it was stored");
                 above.fetch_add(usize::from(now > 100), SeqCst);
-            }));
-        }
-        threads.push(sharing(&cache, move |dropped| {
-            let change = dropped.entry(1).compute_async(|_| std::future::pending());
+            })
+        });
+        let mut threads: Vec<_> = changes.collect();
+        threads.push(sharing(&cache, move |cache| {
+            let change = cache.entry(1).compute_async(|_| std::future::pending());
             assert!(poll_some(change, 2).is_none());
         }));
-        threads.push(sharing(&cache, move |writer| writer.insert(1, 100)));
-        threads.push(sharing(&cache, move |reader| {
-            let value = reader.get_or_load(1, || 50);
+        threads.push(sharing(&cache, move |cache| cache.insert(1, 100)));
+        threads.push(sharing(&cache, move |cache| {
+            let value = cache.get_or_load(1, || 50);
             assert!(value <= 2 || (50..=52).contains(&value) || (100..=102).contains(&value));
         }));
         join(threads);
@@ -244,30 +245,30 @@ fn bulk_loads_of_the_same_keys_in_any_order_load_each_once() {
     check(|| {
         let cache = cache();
         let loads = Arc::new(AtomicUsize::new(0));
-        let mut threads = Vec::new();
-        for keys in [[1, 2], [2, 1]] {
-            let (cache, loads) = (Arc::clone(&cache), Arc::clone(&loads));
-            threads.push(thread::spawn(move || {
-                let answers = cache.get_or_load_many(&keys, |missing| {
-                    loads.fetch_add(missing.len(), SeqCst);
-                    thread::yield_now();
-                    missing.into_iter().map(|key| (key, 10 * key))
-                });
-                assert_eq!(answers, keys.map(|key| Some(10 * key)));
-            }));
-        }
-        let (task, counted) = (Arc::clone(&cache), Arc::clone(&loads));
-        threads.push(thread::spawn(move || {
-            let load = task.get_or_load_many_async(&[2, 3], |missing| {
-                counted.fetch_add(missing.len(), SeqCst);
-                async {
-                    slow(1, 0).await;
-                    missing.into_iter().map(|key| (key, 10 * key))
-                }
+        let count = move |cache: &Cache<u64, u64>, loads: &AtomicUsize, keys: [u64; 2]| {
+            let answers = cache.get_or_load_many(&keys, |missing| {
+                loads.fetch_add(missing.len(), SeqCst);
+                thread::yield_now();
+                missing.into_iter().map(|key| (key, 10 * key))
             });
-            assert_eq!(shuttle::future::block_on(load), [Some(20), Some(30)]);
-        }));
-        join(threads);
+            assert_eq!(answers, keys.map(|key| Some(10 * key)));
+        };
+        let [one, other, task] = [(); 3].map(|()| Arc::clone(&loads));
+        beside!(
+            cache,
+            move |cache| count(cache, &one, [1, 2]),
+            move |cache| count(cache, &other, [2, 1]),
+            move |cache| {
+                let load = cache.get_or_load_many_async(&[2, 3], |missing| {
+                    task.fetch_add(missing.len(), SeqCst);
+                    async {
+                        slow(1, 0).await;
+                        missing.into_iter().map(|key| (key, 10 * key))
+                    }
+                });
+                assert_eq!(shuttle::future::block_on(load), [Some(20), Some(30)]);
+            },
+        );
         assert_eq!(loads.load(SeqCst), 3);
         cache.validate();
     });
@@ -277,29 +278,20 @@ fn bulk_loads_of_the_same_keys_in_any_order_load_each_once() {
 fn a_task_that_was_chosen_and_dropped_passes_the_lead_on() {
     check(|| {
         let cache = cache();
-        let mut leader: Pin<Box<dyn Future<Output = u64> + Send>> = {
-            let cache = Arc::clone(&cache);
-            Box::pin(async move {
-                cache
-                    .get_or_load_async(1, std::future::pending::<u64>())
-                    .await
-            })
-        };
+        let own = Arc::clone(&cache);
+        let mut leader: Pin<Box<dyn Future<Output = u64> + Send>> =
+            Box::pin(async move { own.get_or_load_async(1, std::future::pending()).await });
         let mut context = Context::from_waker(Waker::noop());
         assert!(leader.as_mut().poll(&mut context).is_pending());
-        let mut threads = vec![thread::spawn(move || drop(leader))];
-        for _ in 0..2 {
-            threads.push(sharing(&cache, move |cache| {
-                // Polled once, perhaps chosen, and gone.
-                let load = cache.get_or_load_async(1, std::future::pending::<u64>());
-                assert!(matches!(poll_some(load, 1), None | Some(9)));
-            }));
-        }
-        threads.push(sharing(&cache, move |waiter| {
-            let load = waiter.get_or_load_async(1, slow(0, 9));
+        // Polled once, perhaps chosen, and gone.
+        let gone = |cache: &Cache<u64, u64>| {
+            let load = cache.get_or_load_async(1, std::future::pending::<u64>());
+            assert!(matches!(poll_some(load, 1), None | Some(9)));
+        };
+        beside!(cache, move |_| drop(leader), gone, gone, |cache| {
+            let load = cache.get_or_load_async(1, slow(0, 9));
             assert_eq!(shuttle::future::block_on(load), 9);
-        }));
-        join(threads);
+        });
         assert_eq!(cache.peek(&1), Some(9));
     });
 }
@@ -309,28 +301,25 @@ fn a_load_never_overwrites_what_was_stored_or_removed_meanwhile() {
     check(|| {
         let cache = cache();
         let written = Arc::new(AtomicUsize::new(0));
-        let loader = {
-            let (cache, written) = (Arc::clone(&cache), Arc::clone(&written));
-            thread::spawn(move || {
+        let origin = Arc::clone(&written);
+        beside!(
+            cache,
+            move |cache| {
                 // The origin as it is when the loader runs.
                 let value = cache.get_or_load(1, || {
-                    let origin = written.load(SeqCst) as u64;
+                    let value = origin.load(SeqCst) as u64;
                     thread::yield_now();
-                    origin
+                    value
                 });
                 assert!(value <= 2);
-            })
-        };
-        let writer = {
-            let (cache, written) = (Arc::clone(&cache), Arc::clone(&written));
-            thread::spawn(move || {
+            },
+            move |cache| {
                 written.store(1, SeqCst);
                 cache.insert(1, 1);
                 written.store(2, SeqCst);
                 cache.invalidate(&1);
-            })
-        };
-        join(vec![loader, writer]);
+            },
+        );
         // After the last invalidation, the cache may hold nothing that is older.
         assert!(matches!(cache.peek(&1), None | Some(2)));
     });
@@ -341,20 +330,16 @@ fn updates_lose_nothing_beside_loads_and_insertions_of_other_keys() {
     check(|| {
         let cache = cache();
         cache.insert(1, 0);
-        let mut threads = Vec::new();
-        for _ in 0..2 {
-            threads.push(sharing(&cache, move |cache| {
-                for _ in 0..2 {
-                    assert!(cache.update(&1, |old| old + 1).is_some());
-                }
-            }));
-        }
-        threads.push(sharing(&cache, move |other| {
-            other.entry(1).and_update(|old| old + 1).or_insert(100_u64);
-            other.insert(2, 2);
-            assert_eq!(other.get_or_load(3, || 3_u64), 3);
-        }));
-        join(threads);
+        let twice = |cache: &Cache<u64, u64>| {
+            for _ in 0..2 {
+                assert!(cache.update(&1, |old| old + 1).is_some());
+            }
+        };
+        beside!(cache, twice, twice, |cache| {
+            cache.entry(1).and_update(|old| old + 1).or_insert(100_u64);
+            cache.insert(2, 2);
+            assert_eq!(cache.get_or_load(3, || 3_u64), 3);
+        });
         assert_eq!(cache.get(&1), Some(5));
         cache.validate();
     });
@@ -364,57 +349,60 @@ fn updates_lose_nothing_beside_loads_and_insertions_of_other_keys() {
 fn a_computation_is_one_step_beside_inserts_removals_and_loads() {
     check(|| {
         let cache = cache();
-        let mut threads = Vec::new();
-        for number in 1..3 {
-            threads.push(sharing(&cache, move |cache| {
-                let seen = cache.entry(1).compute(|old| match old {
-                    Some(old) => {
-                        let old = *old;
-                        thread::yield_now();
-                        Compute::Put((old * 10 + number).into())
-                    }
-                    None => Compute::Put(number.into()),
-                });
-                assert!(seen.is_some());
-            }));
-        }
-        threads.push(sharing(&cache, move |loader| {
-            let value = loader.get_or_load(1, || 0_u64);
-            assert!(matches!(value, 0 | 1 | 2 | 12 | 21), "{value}");
-        }));
-        threads.push(sharing(&cache, move |remover| {
-            let value = remover.remove(&1);
-            assert!(matches!(value, None | Some(0 | 1 | 2 | 12 | 21)));
-        }));
-        join(threads);
+        let compute = |cache: &Cache<u64, u64>, number: u64| {
+            let seen = cache.entry(1).compute(|old| {
+                let old = old.copied();
+                thread::yield_now();
+                Compute::Put((old.map_or(0, |old| old * 10) + number).into())
+            });
+            assert!(seen.is_some());
+        };
+        beside!(
+            cache,
+            move |cache| compute(cache, 1),
+            move |cache| compute(cache, 2),
+            |cache| {
+                let value = cache.get_or_load(1, || 0_u64);
+                assert!(matches!(value, 0 | 1 | 2 | 12 | 21), "{value}");
+            },
+            |cache| {
+                let value = cache.remove(&1);
+                assert!(matches!(value, None | Some(0 | 1 | 2 | 12 | 21)));
+            },
+        );
         cache.validate();
     });
+}
+
+/// A refresher of its own value, and a stale entry.
+fn stale(load: impl Fn(&u64) -> u64 + Send + Sync + 'static) -> Shared {
+    let clock = ManualClock::new();
+    let cache = manual(&clock)
+        .refresh_after(0.5)
+        .refresh_with(move |key: &u64| Ok::<u64, std::convert::Infallible>(load(key)))
+        .build();
+    let cache = Arc::new(cache.expect("valid"));
+    cache.insert(1, 1);
+    clock.advance(6 * MS);
+    cache
 }
 
 #[test]
 fn closing_during_traffic_leaves_nothing() {
     check(|| {
-        let clock = ManualClock::new();
-        let cache = Arc::new(
-            manual(&clock)
-                .refresh_after(0.5)
-                .refresh_with(|key: &u64| Ok::<u64, std::convert::Infallible>(*key))
-                .build()
-                .expect("valid"),
+        let cache = stale(|key| *key);
+        let traffic = |cache: &Cache<u64, u64>, key| {
+            assert_eq!(cache.get_or_load(key, || key), key);
+            cache.insert(key, key);
+            cache.run_refreshes(1);
+            cache.update(&key, |old| old + 1);
+        };
+        beside!(
+            cache,
+            move |cache| traffic(cache, 1),
+            move |cache| traffic(cache, 2),
+            |cache| cache.close(),
         );
-        cache.insert(1, 1);
-        clock.advance(5 * MS);
-        let mut threads = Vec::new();
-        for key in 1..3 {
-            threads.push(sharing(&cache, move |cache| {
-                assert_eq!(cache.get_or_load(key, || key), key);
-                cache.insert(key, key);
-                cache.run_refreshes(1);
-                cache.update(&key, |old| old + 1);
-            }));
-        }
-        threads.push(sharing(&cache, move |closer| closer.close()));
-        join(threads);
         assert_eq!((cache.len(), cache.weight()), (0, 0));
         cache.validate();
     });
@@ -424,32 +412,26 @@ fn closing_during_traffic_leaves_nothing() {
 fn the_events_of_a_key_keep_their_order() {
     check(|| {
         let events = Arc::new(Mutex::new(HashMap::<u64, Vec<(u64, RemovalCause)>>::new()));
-        let clock = ManualClock::new();
-        let cache = {
-            let events = Arc::clone(&events);
-            let cache = manual(&clock)
-                .listener_queue(1, OnFull::Wait)
-                .eviction_listener(move |removal: tidewheel::Removal<u64, u64>| {
-                    let mut events = events.lock().expect("whole");
-                    let of_key = events.entry(removal.key).or_default();
-                    of_key.push((removal.value, removal.cause));
-                })
-                .build();
-            Arc::new(cache.expect("valid"))
+        let heard = Arc::clone(&events);
+        let cache = manual(&ManualClock::new())
+            .listener_queue(1, OnFull::Wait)
+            .eviction_listener(move |removal: tidewheel::Removal<u64, u64>| {
+                let mut events = heard.lock().expect("whole");
+                let of_key = events.entry(removal.key).or_default();
+                of_key.push((removal.value, removal.cause));
+            })
+            .build();
+        let cache = Arc::new(cache.expect("valid"));
+        let write = |cache: &Cache<u64, u64>, key| {
+            (0..3).for_each(|value| cache.insert(key, value));
+            cache.remove(&key);
         };
-        let mut threads = Vec::new();
-        for key in 1..3 {
-            threads.push(sharing(&cache, move |cache| {
-                for value in 0..3 {
-                    cache.insert(key, value);
-                }
-                cache.remove(&key);
-            }));
-        }
-        threads.push(sharing(&cache, move |driver| {
-            driver.advance(driver.now(), 10);
-        }));
-        join(threads);
+        beside!(
+            cache,
+            move |cache| write(cache, 1),
+            move |cache| write(cache, 2),
+            |cache| _ = cache.advance(cache.now(), 10),
+        );
         cache.close();
         let events = events.lock().expect("whole");
         for key in 1..3 {
@@ -466,28 +448,15 @@ fn the_events_of_a_key_keep_their_order() {
 #[test]
 fn a_refresh_and_a_writer_race() {
     check(|| {
-        let clock = ManualClock::new();
-        let cache = Arc::new(
-            manual(&clock)
-                .refresh_after(0.5)
-                .refresh_with(|_: &u64| {
-                    thread::yield_now();
-                    Ok::<u64, std::convert::Infallible>(2)
-                })
-                .build()
-                .expect("valid"),
-        );
-        cache.insert(1, 1);
-        clock.advance(6 * MS);
-        let mut threads = Vec::new();
-        for _ in 0..2 {
-            threads.push(sharing(&cache, move |cache| {
-                assert!(matches!(cache.get(&1), Some(1..=3)));
-                cache.run_refreshes(1);
-            }));
-        }
-        threads.push(sharing(&cache, move |writer| writer.insert(1, 3)));
-        join(threads);
+        let cache = stale(|_| {
+            thread::yield_now();
+            2
+        });
+        let read = |cache: &Cache<u64, u64>| {
+            assert!(matches!(cache.get(&1), Some(1..=3)));
+            cache.run_refreshes(1);
+        };
+        beside!(cache, read, read, |cache| cache.insert(1, 3));
         // A refresh that began after the insertion finds a fresh entry: nothing overwrites it.
         assert_eq!(cache.get(&1), Some(3));
     });
@@ -528,20 +497,16 @@ fn a_fresh_value_survives_threads_that_saw_the_expired_one() {
         let cache = Arc::new(manual(&clock).build().expect("valid"));
         (0..KEYS).for_each(|key| cache.insert(key, 0));
         clock.advance(10 * MS);
-        let sweeper = Arc::clone(&cache);
-        let reader = Arc::clone(&cache);
-        let writer = Arc::clone(&cache);
-        join(vec![
-            thread::spawn(move || {
-                sweeper.advance(sweeper.now(), u32::MAX);
-            }),
-            thread::spawn(move || {
+        beside!(
+            cache,
+            |cache| _ = cache.advance(cache.now(), u32::MAX),
+            |cache| {
                 for key in [0, 7, 19] {
-                    assert!(reader.get(&key).is_none_or(|value| value == 1));
+                    assert!(cache.get(&key).is_none_or(|value| value == 1));
                 }
-            }),
-            thread::spawn(move || (0..KEYS).step_by(3).for_each(|key| writer.insert(key, 1))),
-        ]);
+            },
+            |cache| (0..KEYS).step_by(3).for_each(|key| cache.insert(key, 1)),
+        );
         for key in (0..KEYS).step_by(3) {
             assert_eq!(cache.get(&key), Some(1), "the fresh value of {key}");
         }
@@ -577,12 +542,9 @@ fn a_task_delivers_every_event_though_writers_deliver_beside_it() {
     check(|| {
         let told = Arc::new(Told::default());
         let tell = Arc::clone(&told);
-        let cache = manual(&ManualClock::new())
-            .no_default_ttl()
+        let cache = on_a_task(&ManualClock::new())
             .shards(2)
-            .driver(Driver::Task)
             .listener_queue(3, OnFull::Wait)
-            .hasher(BuildHasherDefault::<DefaultHasher>::default())
             .eviction_listener(move |_: tidewheel::Removal<u64, u64>| {
                 thread::yield_now();
                 tell.one_more();
@@ -644,24 +606,23 @@ fn a_listener_a_closure_and_a_loader_do_not_wait_for_each_other_at_a_full_queue(
             assert!(matches!(cache.get_or_load(2, || 200), 200 | 20));
         };
         let (cache, told) = with_a_listener_that_calls(wants, &[1, 3, 4, 9]);
-        let mut threads = Vec::new();
-        threads.push(sharing(&cache, move |remover| {
-            remover.invalidate(&9);
-        }));
-        threads.push(sharing(&cache, move |updater| {
-            updater.update(&1, |old| {
-                updater.insert(3, 30);
-                old + 1
-            });
-        }));
-        threads.push(sharing(&cache, move |loader| {
-            let loaded = loader.get_or_load(2, || {
-                loader.insert(4, 40);
-                20
-            });
-            assert!(matches!(loaded, 200 | 20));
-        }));
-        join(threads);
+        beside!(
+            cache,
+            |cache| _ = cache.invalidate(&9),
+            |cache| {
+                cache.update(&1, |old| {
+                    cache.insert(3, 30);
+                    old + 1
+                });
+            },
+            |cache| {
+                let loaded = cache.get_or_load(2, || {
+                    cache.insert(4, 40);
+                    20
+                });
+                assert!(matches!(loaded, 200 | 20));
+            },
+        );
         assert_eq!(cache.stats().listener_panics, 0);
         let left = cache.stats().inserts as usize;
         cache.close();
@@ -678,20 +639,12 @@ fn a_loader_that_closes_the_cache_leaves_no_event_untold() {
             cache.get_or_load(2, || 200_u64);
         };
         let (cache, told) = with_a_listener_that_calls(loads, &[1, 3, 9]);
-        let remover = Arc::clone(&cache);
-        let loader = Arc::clone(&cache);
-        let threads = vec![
-            thread::spawn(move || {
-                remover.invalidate(&9);
-            }),
-            thread::spawn(move || {
-                loader.get_or_load(2, || {
-                    loader.close();
-                    20_u64
-                });
-            }),
-        ];
-        join(threads);
+        beside!(cache, |cache| _ = cache.invalidate(&9), |cache| {
+            cache.get_or_load(2, || {
+                cache.close();
+                20_u64
+            });
+        });
         // Unless the listener's load was first, this does nothing any more.
         cache.close();
         let left = cache.stats().inserts as usize;
@@ -717,17 +670,14 @@ fn a_read_that_writes_another_cache_and_that_ones_listener_do_not_wait_for_each_
             .build();
         let written = Arc::new(written.expect("valid"));
         (5..8).for_each(|key| written.insert(key, key));
-        let remover = Arc::clone(&written);
-        let reader = Arc::clone(&written);
-        join(vec![
-            thread::spawn(move || {
-                remover.invalidate(&5);
-            }),
-            thread::spawn(move || {
-                read.view(&1, |_| reader.invalidate(&6));
-                reader.invalidate(&7);
-            }),
-        ]);
+        beside!(
+            written,
+            |written| _ = written.invalidate(&5),
+            move |written| {
+                read.view(&1, |_| written.invalidate(&6));
+                written.invalidate(&7);
+            }
+        );
         assert_eq!(written.stats().listener_panics, 0);
         assert_eq!(*told.count.lock().expect("whole"), 3);
     });
@@ -783,9 +733,7 @@ fn the_last_handle_and_the_task_leave_no_event_untold() {
     check(|| {
         let told = Arc::new(Told::default());
         let tell = Arc::clone(&told);
-        let cache = manual(&ManualClock::new())
-            .driver(Driver::Task)
-            .hasher(BuildHasherDefault::<DefaultHasher>::default())
+        let cache = on_a_task(&ManualClock::new())
             .eviction_listener(move |_: tidewheel::Removal<u64, u64>| tell.one_more())
             .build()
             .expect("valid");
@@ -811,9 +759,7 @@ fn tasks_that_share_an_async_listener_tell_everything_once() {
     check(|| {
         let told = Arc::new(Told::default());
         let tell = Arc::clone(&told);
-        let cache = manual(&ManualClock::new())
-            .driver(Driver::Task)
-            .hasher(BuildHasherDefault::<DefaultHasher>::default())
+        let cache = on_a_task(&ManualClock::new())
             .eviction_listener_async(move |_: tidewheel::Removal<u64, u64>| {
                 let tell = Arc::clone(&tell);
                 async move {
@@ -844,10 +790,8 @@ fn tasks_that_share_an_async_listener_tell_everything_once() {
 fn an_async_refresh_a_writer_and_a_dropped_task_race() {
     check(|| {
         let clock = ManualClock::new();
-        let cache = manual(&clock)
+        let cache = on_a_task(&clock)
             .refresh_after(0.0)
-            .driver(Driver::Task)
-            .hasher(BuildHasherDefault::<DefaultHasher>::default())
             .refresh_with_async(|key: u64| async move { Ok::<_, ()>(slow(1, key + 100).await) })
             .build();
         let cache = Arc::new(cache.expect("valid"));

@@ -86,18 +86,6 @@ fn a_poll_ends_though_events_wait_and_something_is_due_soon() {
     });
 }
 
-#[test]
-fn a_poll_ends_though_the_timer_ends_at_once() {
-    in_time("the poll returns", || {
-        let cache: Numbers = on_a_task(&ManualClock::new())
-            .eviction_listener_async(|_| pending())
-            .valid();
-        cache.insert_with_ttl(1, 1, 100 * MS);
-        let mut drive = Box::pin(cache.drive(|_| std::future::ready(())));
-        turn(&mut drive);
-    });
-}
-
 /// `close_async` waited for an answer that the drive future got, since it polled first: nobody woke
 /// `close_async`.
 #[test]

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::thread;
 
-use tidewheel::{Builder, Cache, Compute, Driver, Loaded, OnFull, Removal};
+use tidewheel::{Builder, Cache, Compute, Driver, Loaded, Removal};
 
 use crate::loading::{Own, Told, Valid, full_at, heard, until};
-use crate::manual_poll::{Alarm, block_on};
+use crate::manual_poll::Alarm;
 
 /// The key whose removal makes the listener go on as the test wants.
 const CUE: u64 = 50;
@@ -121,31 +121,6 @@ fn a_listener_and_a_closure_at_a_full_queue_do_not_wait_for_each_other() {
 }
 
 #[test]
-fn a_listener_and_a_loader_that_writes_another_key_at_a_full_queue_do_not_wait_for_each_other() {
-    let loads: fn(&Numbers) = |cache| {
-        cache.get_or_load(7, || 70_u64);
-    };
-    together(loads, |cache, meet| {
-        let loaded = cache.get_or_load(7, || {
-            meet();
-            cache.insert(2, 20);
-            cache.insert(3, 30);
-            71_u64
-        });
-        assert_eq!(loaded, 71);
-    });
-    together(loads, |cache, meet| {
-        let load = cache.get_or_load_async(7, async {
-            meet();
-            cache.insert(2, 20);
-            cache.insert(3, 30);
-            71_u64
-        });
-        assert_eq!(block_on(load), 71);
-    });
-}
-
-#[test]
 fn a_loader_that_closes_its_cache_does_not_wait_for_a_listener_that_waits_for_it() {
     for driver in [Driver::Manual, Driver::Thread] {
         let loads = |cache: &Numbers| {
@@ -173,85 +148,6 @@ fn a_loader_that_closes_its_cache_does_not_wait_for_a_listener_that_waits_for_it
         until("all are told", || told.count() == 4);
         assert_eq!(cache.len(), 0);
     }
-}
-
-/// The listener's thread waited for its turn to deliver. The thread that had the turn waited for
-/// that thread to end.
-#[cfg(feature = "system")]
-#[test]
-fn a_listener_that_closes_its_cache_from_a_writers_thread_does_not_wait_for_the_listeners_own() {
-    for _ in 0..20 {
-        let (say, closed) = channel::<()>();
-        let say = Mutex::new(Some(say));
-        let (slot, own) = Own::pair();
-        let cache: Numbers = Cache::builder()
-            .max_capacity(1)
-            .no_default_ttl()
-            .name("closing")
-            .listener_queue(1, OnFull::Wait)
-            .eviction_listener(move |_| {
-                if thread::current().name() == Some("closing-events") {
-                    return;
-                }
-                let cache = own.get();
-                let cache = cache.expect("it is open");
-                if let Some(say) = say.lock().expect("whole").take() {
-                    for key in 0..5 {
-                        // Its own thread has something to do as well.
-                        cache.insert(key, key);
-                    }
-                    cache.close();
-                    say.send(()).expect("the test waits");
-                }
-            })
-            .valid();
-        slot.set(&cache);
-        let over = Arc::new(AtomicBool::new(false));
-        let is_over = Arc::clone(&over);
-        thread::spawn(move || {
-            while !is_over.load(SeqCst) {
-                (0..10).for_each(|key| cache.insert(key, key));
-            }
-        });
-        heard(&closed, "the close has returned");
-        over.store(true, SeqCst);
-    }
-}
-
-/// A thread that runs no loader or closure waits for room in the queue. So only threads that must
-/// not wait make the queue longer than its limit.
-#[test]
-fn a_writer_that_nobody_can_be_waiting_for_waits_at_a_full_queue() {
-    let (go, gone) = channel::<()>();
-    let gone = Mutex::new(gone);
-    let released = Arc::new(AtomicBool::new(false));
-    let Stage {
-        cache,
-        listening,
-        told,
-    } = stage(full_at(1), move |_| {
-        heard(&gone.lock().expect("whole"), "the test goes on");
-    });
-    let remover = cache.clone();
-    let remover = thread::spawn(move || remover.remove(&CUE));
-    heard(&listening, "the listener is called");
-    let (wrote, written) = channel();
-    let (updater, was_released) = (cache.clone(), Arc::clone(&released));
-    let updater = thread::spawn(move || {
-        updater.update(&1, |old| {
-            (0..10).for_each(|value| updater.insert(2, value));
-            wrote.send(()).expect("the test listens");
-            old + 1
-        });
-        was_released.load(SeqCst)
-    });
-    heard(&written, "the closure has written");
-    released.store(true, SeqCst);
-    go.send(()).expect("the listener waits");
-    assert_eq!(remover.join().expect("no panic"), Some(CUE));
-    let waited = updater.join().expect("no panic");
-    assert!(waited, "once out of its closure, it waits like anybody");
-    assert_eq!(told.count(), 12);
 }
 
 /// The driver could not deliver, because a writer was delivering. That writer had passed the

@@ -5,7 +5,6 @@ use std::cell::Cell;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
-use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::task::{Context, Waker};
 use std::thread;
@@ -142,44 +141,4 @@ fn a_loader_or_closure_that_closes_its_cache_and_panics_leaves_no_event_untold()
         assert!(catch_unwind(AssertUnwindSafe(|| attempt(&cache))).is_err());
         assert_eq!(told_of.keys().len(), 10);
     }
-}
-
-/// A caller that began a load waited for its turn to call the listener, and the listener waited for
-/// the load.
-#[test]
-fn who_begins_a_load_waits_for_no_listener() {
-    ends("loader and listener are done", || {
-        let (slot, own) = Own::pair();
-        let (say, listening) = channel();
-        let (enter, entered) = channel::<()>();
-        let entered = Mutex::new(entered);
-        let (cache, told_of) = told_by(full_at(1).shards(1), move |removal| {
-            if removal.key == 5 {
-                say.send(()).expect("the test listens");
-                heard(&entered.lock().expect("whole"), "the load has begun");
-                let cache = own.cache();
-                assert_eq!(cache.get_or_load(70, || 0), 71);
-            }
-        });
-        slot.set(&cache);
-        let remove = |key| {
-            let cache = cache.clone();
-            thread::spawn(move || cache.remove(&key))
-        };
-        let first = remove(5);
-        heard(&listening, "the listener is called");
-        // Its event waits in the shard, and it waits for the listener.
-        let second = remove(6);
-        while cache.contains_key(&6) {
-            thread::yield_now();
-        }
-        let loaded = cache.get_or_load(70, || {
-            enter.send(()).expect("the listener waits");
-            71
-        });
-        assert_eq!(loaded, 71);
-        assert_eq!(first.join().expect("no panic"), Some(5));
-        assert_eq!(second.join().expect("no panic"), Some(6));
-        assert_eq!(told_of.keys(), [5, 6]);
-    });
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use tidewheel::{Builder, Lifetime, ManualClock, Ttl};
+use tidewheel::{Builder, Cache, Lifetime, ManualClock, Ttl};
 
 use crate::loading::{MS, Valid, by_hand};
 
@@ -41,50 +41,26 @@ fn entries_that_stay_are_met_exactly_once_while_the_cache_grows_and_shrinks() {
     cache.validate();
 }
 
-#[test]
-fn a_next_returns_nothing_that_has_died_since_its_batch_was_noted() {
-    let clock = ManualClock::new();
-    let cache = manual(&clock).shards(1).valid();
+/// Twenty entries that live for twenty seconds, and have a tag.
+fn twenty(clock: &ManualClock) -> Cache<u64, u64> {
+    let cache = manual(clock).shards(1).valid();
     for key in 0..20 {
-        cache.insert_with_ttl(key, key, Duration::from_secs(1));
+        let lifetime = Lifetime::ttl(Duration::from_secs(20)).tag("half");
+        let plain = Lifetime::ttl(Duration::from_secs(20));
+        cache.insert_with(key, 0, if key % 2 == 0 { lifetime } else { plain });
     }
-    let (mut pairs, mut entries, mut keys) = (cache.iter(), cache.entries(), cache.keys());
-    assert!(pairs.next().is_some() && entries.next().is_some() && keys.next().is_some());
-    clock.advance(Duration::from_secs(10));
-    assert_eq!(pairs.next(), None);
-    assert_eq!(entries.next(), None);
-    assert_eq!(keys.next(), None);
+    cache
 }
 
 #[test]
-fn a_next_tells_the_time_that_is_left_then() {
+fn a_next_tells_what_is_there_then_and_not_when_its_batch_was_noted() {
     let clock = ManualClock::new();
-    let cache = manual(&clock).shards(1).valid();
-    for key in 0..20 {
-        cache.insert_with_ttl(key, key, Duration::from_secs(20));
-    }
-    let mut left = 20;
-    for (key, _, ttl) in cache.entries() {
-        assert_eq!(ttl, Ttl::Left(Duration::from_secs(left)), "{key}");
-        clock.advance(Duration::from_secs(1));
-        left -= 1;
-    }
-    assert_eq!(left, 0);
-}
-
-#[test]
-fn a_next_returns_nothing_that_was_removed_or_invalidated_since_its_batch_was_noted() {
-    let cache = manual(&ManualClock::new()).shards(1).valid();
-    for key in 0..20 {
-        let lifetime = Lifetime::forever();
-        let tagged = lifetime.clone().tag("half");
-        cache.insert_with(key, key, if key % 2 == 0 { tagged } else { lifetime });
-    }
-    let (mut removed, mut half, mut cleared) = (cache.iter(), cache.iter(), cache.keys());
-    let mut tagged = cache.entries_with_tag("half");
+    let cache = twenty(&clock);
+    let (mut removed, mut values) = (cache.iter(), cache.iter());
+    let (mut half, mut tagged) = (cache.iter(), cache.entries_with_tag("half"));
     let first = removed.next().expect("20 entries").0;
     let met = half.next().expect("20 entries").0;
-    assert!(tagged.next().is_some() && cleared.next().is_some());
+    assert!(values.next().is_some() && tagged.next().is_some());
     for key in (1..20).step_by(4) {
         cache.remove(&key);
     }
@@ -94,24 +70,29 @@ fn a_next_returns_nothing_that_was_removed_or_invalidated_since_its_batch_was_no
     let kept = (3..20).step_by(4).filter(|key| *key != met).count();
     assert_eq!(half.count(), kept);
     assert_eq!(tagged.next(), None);
-    cache.invalidate_all();
-    assert_eq!(cleared.next(), None);
+    (0..20).for_each(|key| cache.insert(key, 1));
+    assert!(values.map(|(_, value)| value).eq([1; 19]));
+    // Another value without the tag is not met by it.
+    let cache = twenty(&clock);
+    let mut tagged = cache.entries_with_tag("half");
+    assert!(tagged.next().is_some());
+    (0..20).for_each(|key| cache.insert(key, 1));
+    assert_eq!(tagged.next(), None);
 }
 
 #[test]
-fn a_next_returns_the_value_that_the_key_has_then() {
-    let cache = manual(&ManualClock::new()).shards(1).valid();
-    for key in 0..20 {
-        cache.insert_with(key, 0, Lifetime::forever().tag("old"));
+fn a_next_tells_the_time_that_is_left_then_and_nothing_that_has_died() {
+    let clock = ManualClock::new();
+    let cache = twenty(&clock);
+    let (mut pairs, mut keys) = (cache.iter(), cache.keys());
+    assert!(pairs.next().is_some() && keys.next().is_some());
+    let mut left = 20;
+    for (key, _, ttl) in cache.entries() {
+        assert_eq!(ttl, Ttl::Left(Duration::from_secs(left)), "{key}");
+        clock.advance(Duration::from_secs(1));
+        left -= 1;
     }
-    let (mut pairs, mut tagged) = (cache.iter(), cache.entries_with_tag("old"));
-    assert!(pairs.next().is_some() && tagged.next().is_some());
-    for key in 0..20 {
-        cache.insert(key, 1);
-    }
-    let values: Vec<u64> = pairs.map(|(_, value)| value).collect();
-    assert_eq!(values, [1; 19]);
-    assert_eq!(tagged.next(), None);
+    assert_eq!((left, pairs.next(), keys.next()), (0, None, None));
 }
 
 #[test]

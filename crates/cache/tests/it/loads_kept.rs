@@ -1,6 +1,5 @@
 //! Loads leave errors and absences that are remembered, old values that are served, and refreshes.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
@@ -105,40 +104,6 @@ fn a_full_queue_skips_and_a_failed_or_panicking_refresh_keeps_the_old_value() {
     assert_eq!(cache.run_refreshes(9), 2);
     clock.advance(25 * MS);
     assert_eq!(cache.get(&2), None);
-}
-
-/// When the weigher panicked, every read asked the origin again.
-#[test]
-fn a_refreshed_value_that_cannot_be_weighed_is_tried_again_later_only() {
-    let clock = ManualClock::new();
-    let loads = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&loads);
-    let cache = manual(&clock)
-        .error_backoff(Duration::ZERO)
-        .refresh_after(0.5)
-        .weigher(|_, value| {
-            assert_ne!(*value, 13, "bang");
-            1
-        })
-        .refresh_with(move |_: &u64| {
-            count.fetch_add(1, SeqCst);
-            Ok::<u64, Infallible>(13)
-        })
-        .valid();
-    cache.insert(1, 10);
-    clock.advance(60 * MS);
-    for _ in 0..5 {
-        assert_eq!(cache.get(&1), Some(10));
-        cache.run_refreshes(10);
-    }
-    assert_eq!(loads.load(SeqCst), 1);
-    clock.advance(20 * MS);
-    assert_eq!(cache.get(&1), Some(10));
-    assert_eq!(
-        cache.run_refreshes(10),
-        1,
-        "half of what was left has passed"
-    );
 }
 
 /// The call waited for the closure, and then found that there was nothing to change.

@@ -40,63 +40,6 @@ fn random_operations_behave_like_the_model() {
 }
 
 #[test]
-fn what_is_stored_together_ends_on_time() {
-    under_every_configuration(|_, seed| {
-        let mut ops = Vec::new();
-        for key in 0..30 {
-            ops.push(Op::Insert(key, New::of(1 + (seed >> key) as u32 % 3)));
-        }
-        for tick in 0..75 {
-            // A driver that comes once a tick.
-            ops.push(Op::Drive(1_000_000));
-            if tick % 7 == 0 {
-                ops.push(Op::Get(tick % 30));
-            }
-        }
-        ops
-    });
-}
-
-#[test]
-fn a_driver_with_a_small_budget_gets_there() {
-    under_every_configuration(|_, seed| {
-        let mut ops = Vec::new();
-        for key in 0..20 {
-            let ttl = Duration::from_millis(1 + mixed(seed ^ u64::from(key)) % 20);
-            let life = Life::For(ttl);
-            ops.push(Op::Insert(key, New { life, ..New::of(1) }));
-        }
-        for _ in 0..30 {
-            ops.push(Op::Pass(500_000));
-            ops.push(Op::Advance {
-                behind: 0,
-                budget: 2,
-            });
-        }
-        ops.push(Op::Drive(100_000_000));
-        ops
-    });
-}
-
-#[test]
-fn churn_in_a_full_cache_is_accounted_for() {
-    under_every_configuration(|_, seed| {
-        (0..60)
-            .map(|step| {
-                let bits = mixed(seed ^ step);
-                let key = (bits % 40) as u16;
-                match bits >> 32 & 7 {
-                    0 => Op::Remove(key),
-                    1 => Op::Get(key),
-                    2 => Op::Drive((bits >> 40) % 20_000_000),
-                    _ => Op::Insert(key, New::of((bits >> 48) as u32 % 42)),
-                }
-            })
-            .collect()
-    });
-}
-
-#[test]
 fn time_that_stands_still_ends_nothing() {
     under_every_configuration(|_, seed| {
         let mut ops: Vec<Op> = (0..20).map(|key| Op::Insert(key, New::of(1))).collect();

@@ -77,18 +77,3 @@ fn each_error_is_remembered_as_long_as_is_said_of_it() {
     clock.advance(MS);
     assert_eq!(cache.optionally_get_or_load(4, || Some(1)), Some(1));
 }
-
-#[test]
-fn a_panic_in_what_says_how_long_is_that_of_the_loader() {
-    let clock = ManualClock::new();
-    let cache: Cache<u64, u64> = by_hand(&clock)
-        .max_capacity(1000)
-        .error_ttl(|failure: &Failure| panic!("for {}", failure.0))
-        .valid();
-    let load = || cache.try_get_or_load(1, || Err::<u64, _>(Failure(1)));
-    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(load));
-    assert!(panicked.is_err());
-    assert_eq!(cache.stats().load_errors, 1);
-    assert_eq!(cache.get_or_load(1, || 7), 7, "the next caller leads");
-    cache.validate();
-}

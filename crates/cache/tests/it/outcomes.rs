@@ -121,18 +121,3 @@ fn each_outcome_moves_its_counters() {
     let part = "7 lookups, 28.6 % hits, 3 stale, 1 negative, 0 joined; ";
     assert!(line.contains(part), "{line}");
 }
-
-#[test]
-fn outcomes_are_words_for_a_header() {
-    let words = [
-        (Outcome::Hit, "HIT"),
-        (Outcome::Stale, "STALE"),
-        (Outcome::StaleOnError, "STALE-ON-ERROR"),
-        (Outcome::Loaded, "MISS"),
-        (Outcome::Joined, "JOINED"),
-        (Outcome::Negative, "NEGATIVE"),
-    ];
-    for (outcome, word) in words {
-        assert_eq!(outcome.to_string(), word);
-    }
-}

@@ -1,7 +1,5 @@
 //! Background refreshes: how many at a time, what statistics say, and refreshes that are futures.
 
-use std::future::{Future, pending};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
@@ -10,8 +8,7 @@ use tidewheel::{
     BuildError, Builder, Cache, Driver, Loaded, ManualClock, RefresherResult, SharedDriver,
 };
 
-use crate::loading::{MS, Own, Valid, heard, in_time, until};
-use crate::manual_poll::turn;
+use crate::loading::{MS, Valid, heard, in_time, until};
 
 type Numbers = Cache<u64, u64>;
 
@@ -88,43 +85,6 @@ fn threads_refresh_in_parallel_up_to_the_limit_and_statistics_tell() {
     });
 }
 
-fn on_a_task(
-    builder: Builder<u64, u64>,
-    load: impl Fn(u64) -> Pin<Box<dyn Future<Output = Result<u64, String>> + Send>>
-    + Send
-    + Sync
-    + 'static,
-) -> Numbers {
-    builder
-        .clock(ManualClock::new())
-        .driver(Driver::Task)
-        .refresh_with_async(load)
-        .valid()
-}
-
-#[test]
-fn a_refresh_may_ask_its_cache_for_another_key_but_not_for_its_own() {
-    in_time("it has panicked", || {
-        let (slot, own) = Own::pair();
-        let cache = on_a_task(stale(), move |key| {
-            let cache = own.get();
-            Box::pin(async move {
-                let cache = cache.ok_or("closed")?;
-                let asked = if key == 1 { 10 } else { key };
-                // Of a key that is over, or was never there.
-                cache.invalidate(&asked);
-                Ok(cache.get_or_load_async(asked, async { 7_u64 }).await)
-            })
-        });
-        slot.set(&cache);
-        cache.insert(1, 1);
-        cache.get(&1);
-        let mut drive = Box::pin(cache.drive(|_| pending()));
-        turn(&mut drive);
-        assert_eq!(cache.peek(&1), Some(7));
-    });
-}
-
 #[test]
 fn without_a_task_to_poll_it_an_async_refresher_or_listener_is_refused() {
     let refresher = |driver: Driver| {
@@ -173,20 +133,13 @@ fn a_refresher_returns_what_it_likes() {
         cache.run_refreshes(1);
         cache.peek(&1)
     }
-    type Error = String;
-    assert_eq!(refreshed(|_| Ok::<u64, Error>(2)), Some(2));
-    assert_eq!(refreshed(|_| Ok::<Option<u64>, Error>(Some(2))), Some(2));
-    assert_eq!(refreshed(|_| Ok::<Option<u64>, Error>(None)), None);
-    assert_eq!(
-        refreshed(|_| Ok::<Loaded<u64>, Error>(Loaded::from(2))),
-        Some(2)
-    );
-    assert_eq!(
-        refreshed(|_| Ok::<_, Error>(Some(Loaded::from(2_u64)))),
-        Some(2)
-    );
-    assert_eq!(refreshed(|_| Ok::<Option<Loaded<u64>>, Error>(None)), None);
-    assert_eq!(refreshed(|_| Err::<Option<u64>, _>(Error::new())), Some(1));
-    assert_eq!(refreshed(|_| Loaded::from(2_u64)), Some(2));
-    assert_eq!(refreshed(|_| None::<Loaded<u64>>), None);
+    let (none, loaded) = (None::<Loaded<u64>>, || Loaded::from(2_u64));
+    assert_eq!(refreshed(|_| Ok::<u64, String>(2)), Some(2));
+    assert_eq!(refreshed(|_| Ok::<Option<u64>, String>(Some(2))), Some(2));
+    assert_eq!(refreshed(|_| Ok::<Option<u64>, String>(None)), None);
+    assert_eq!(refreshed(move |_| Ok::<_, String>(loaded())), Some(2));
+    assert_eq!(refreshed(move |_| Ok::<_, String>(Some(loaded()))), Some(2));
+    assert_eq!(refreshed(|_| Err::<Option<u64>, _>("down")), Some(1));
+    assert_eq!(refreshed(move |_| loaded()), Some(2));
+    assert_eq!(refreshed(move |_| none.clone()), None);
 }

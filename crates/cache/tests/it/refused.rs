@@ -38,24 +38,29 @@ fn a_nul_in_a_name_is_an_error_of_build_and_no_panic() {
 }
 
 #[test]
-fn a_time_to_live_or_to_idle_of_zero_is_refused() {
-    let live = builder(Driver::Manual).time_to_live(Duration::ZERO);
-    let expected = "time_to_live takes more than zero: else no entry would live";
-    assert_eq!(refusal(live), expected);
-    let idle = builder(Driver::Manual).time_to_idle(Duration::ZERO);
-    let expected = "time_to_idle takes more than zero: else no entry would live";
-    assert_eq!(refusal(idle), expected);
-}
-
-#[test]
-fn a_refresher_that_is_never_called_is_refused() {
-    let refreshing = || builder(Driver::Manual).refresh_with(|key: &u64| Ok::<_, String>(key + 1));
-    let expected = "refresh_with needs refresh_after, which says when: a fraction of the time to live, \
-                    or 1 if each entry says it by Lifetime::fresh_for";
-    assert_eq!(refusal(refreshing()), expected);
-    for fraction in [-0.1, 1.1, f64::NAN] {
-        let expected = "refresh_after takes a fraction from 0 to 1";
-        assert_eq!(refusal(refreshing().refresh_after(fraction)), expected);
+fn what_makes_no_sense_is_refused() {
+    let manual = || builder(Driver::Manual);
+    let refreshing = || manual().refresh_with(|key: &u64| Ok::<_, String>(key + 1));
+    let fraction = "refresh_after takes a fraction from 0 to 1";
+    for (builder, expected) in [
+        (
+            manual().time_to_live(Duration::ZERO),
+            "time_to_live takes more than zero: else no entry would live",
+        ),
+        (
+            manual().time_to_idle(Duration::ZERO),
+            "time_to_idle takes more than zero: else no entry would live",
+        ),
+        (
+            refreshing(),
+            "refresh_with needs refresh_after, which says when: a fraction of the time to live, \
+             or 1 if each entry says it by Lifetime::fresh_for",
+        ),
+        (refreshing().refresh_after(-0.1), fraction),
+        (refreshing().refresh_after(1.1), fraction),
+        (refreshing().refresh_after(f64::NAN), fraction),
+    ] {
+        assert_eq!(refusal(builder), expected);
     }
 }
 

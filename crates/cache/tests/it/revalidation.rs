@@ -1,17 +1,12 @@
 //! Loaders and refreshers that see the old value, and may say that it has not changed.
 
-use std::future::{pending, ready};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-use tidewheel::{
-    Builder, Cache, Driver, Lifetime, Loaded, ManualClock, Outcome, RemovalCause, Ttl,
-};
+use tidewheel::{Builder, Cache, Lifetime, Loaded, ManualClock, RemovalCause, Ttl};
 
 use crate::loading::{MS, Told, Valid, by_hand, manual};
-use crate::manual_poll::{Alarm, block_on, poll};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -66,80 +61,6 @@ fn an_unchanged_value_is_there_again_though_its_entry_has_ended_meanwhile() {
         unchanged(old)
     });
     assert_eq!((fetched.value, cache.peek(&1)), (10, Some(10)));
-}
-
-#[test]
-fn an_async_refresher_is_given_the_old_value_which_lives_on() {
-    let clock = ManualClock::new();
-    let (builder, events) = kept(&clock);
-    let builder = builder.refresh_with_old_async(|_, old| ready(unchanged(Some(old))));
-    let cache = builder.driver(Driver::Task).valid();
-    let mut drive = Box::pin(cache.drive(|_| pending()));
-    cache.insert_with(1, 10, Lifetime::configured().tag("a"));
-    clock.advance(60 * MS);
-    cache.get(&1);
-    for _ in 0..4 {
-        assert!(poll(drive.as_mut(), &Alarm::new()).is_pending());
-    }
-    assert_eq!((cache.ttl(&1), cache.count_tag("a")), (left(100), 1));
-    assert_eq!(events.count(), 0);
-    cache.validate();
-}
-
-/// The old value stays, and the next caller asks.
-#[test]
-fn a_loader_that_panics_or_is_dropped_with_the_old_value_leaves_it() {
-    let clock = ManualClock::new();
-    let cache = kept(&clock).0.valid();
-    cache.insert_with(1, 10, Lifetime::configured().tag("a"));
-    clock.advance(60 * MS);
-    let load = || {
-        cache
-            .fetch(1)
-            .load_with_old(|_| -> Loaded<u64> { panic!("the loader's") })
-    };
-    assert!(catch_unwind(AssertUnwindSafe(load)).is_err());
-    let mut dropped = Box::pin(
-        cache
-            .fetch(1)
-            .load_with_old_async(|_| pending::<Loaded<u64>>()),
-    );
-    assert!(poll(dropped.as_mut(), &Alarm::new()).is_pending());
-    assert_eq!(cache.fetch(1).load(|| 11).outcome, Outcome::Stale);
-    drop(dropped);
-    let call = |_: Option<u64>| -> std::future::Ready<Loaded<u64>> { panic!("the closure's") };
-    let load = || block_on(cache.fetch(1).load_with_old_async(call));
-    assert!(catch_unwind(AssertUnwindSafe(load)).is_err());
-    cache.validate();
-    assert_eq!(cache.fetch(1).load_with_old(unchanged).value, 10);
-    assert_eq!((cache.ttl(&1), cache.count_tag("a")), (left(100), 1));
-    cache.validate();
-}
-
-/// The weigher of the value that lives on is user code.
-#[test]
-fn a_weigher_that_panics_leaves_the_old_value_as_it_is() {
-    let clock = ManualClock::new();
-    let armed = Arc::new(AtomicBool::new(false));
-    let arm = Arc::clone(&armed);
-    let builder = kept(&clock).0.weigher(move |_, _| {
-        assert!(!arm.load(SeqCst), "the weigher's");
-        3
-    });
-    let cache = builder.valid();
-    cache.insert_with(1, 10, Lifetime::configured().tag("a"));
-    clock.advance(60 * MS);
-    armed.store(true, SeqCst);
-    let load = || cache.fetch(1).load_with_old(unchanged);
-    assert!(catch_unwind(AssertUnwindSafe(load)).is_err());
-    assert_eq!(cache.ttl(&1), left(40));
-    armed.store(false, SeqCst);
-    assert_eq!(load().value, 10);
-    assert_eq!(
-        (cache.ttl(&1), cache.weight(), cache.count_tag("a")),
-        (left(100), 3, 1)
-    );
-    cache.validate();
 }
 
 /// A value whose copies can be made to panic.

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tidewheel::{Builder, Cache, ManualClock, SharedDriver};
 
-use crate::loading::{Heeded, MS, Told, Valid, heard, in_time, until};
+use crate::loading::{Heeded, MS, Told, Valid, in_time, until};
 use crate::manual_poll::{Alarm, poll, turn};
 
 fn numbers(driver: &SharedDriver) -> Builder<u64, u64> {
@@ -68,39 +68,6 @@ fn fifty_caches_are_three_threads() {
     });
 }
 
-#[test]
-fn caches_of_other_types_join_and_leave_at_any_time() {
-    in_time("all have expired", || {
-        let driver = SharedDriver::threads();
-        let threads: Vec<_> = (0..4)
-            .map(|number| {
-                let driver = driver.clone();
-                thread::spawn(move || {
-                    for round in 0..10 {
-                        let names: Cache<String, Vec<u8>> = Cache::builder()
-                            .unbounded()
-                            .time_to_live(5 * MS)
-                            .driver(&driver)
-                            .valid();
-                        let numbers = numbers(&driver).valid();
-                        names.insert(format!("{number}"), vec![1; 100]);
-                        numbers.insert(number, round);
-                        match round % 3 {
-                            0 => until("it has expired", || names.is_empty()),
-                            1 => names.close(),
-                            _ => {}
-                        }
-                    }
-                })
-            })
-            .collect();
-        drop(driver);
-        threads
-            .into_iter()
-            .for_each(|thread| thread.join().expect("no panic"));
-    });
-}
-
 /// A value whose drop takes its time, or panics.
 struct Costly(Duration);
 
@@ -148,29 +115,6 @@ fn a_slow_or_panicking_cache_delays_others_by_a_hold_at_most() {
         until("all are gone", || slow.is_empty() && panicking.is_empty());
         assert_eq!(panicking.stats().drop_panics, 400);
         drop(go);
-    });
-}
-
-#[test]
-fn a_listener_on_a_shared_thread_may_close_another_cache_of_it() {
-    in_time("both are closed", || {
-        let driver = SharedDriver::threads();
-        let other = numbers(&driver).eviction_listener(|_| ()).valid();
-        other.insert(1, 1);
-        let (say, closed) = channel();
-        let target = other.clone();
-        let cache = numbers(&driver)
-            .eviction_listener(move |_| {
-                target.close();
-                // The test may be over.
-                let _ = say.send(());
-            })
-            .valid();
-        cache.insert(1, 1);
-        cache.remove(&1);
-        heard(&closed, "the listener has closed the other");
-        until("the other is empty", || other.is_empty());
-        cache.close();
     });
 }
 

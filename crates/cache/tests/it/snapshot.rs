@@ -1,13 +1,9 @@
 //! Snapshots keep what is left of each entry's time, and a hostile one does no harm.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use tidewheel::{
-    Builder, Cache, Driver, Expiry, Lifetime, ManualClock, RestoreError, Snapshot, Ttl,
-};
+use tidewheel::{Builder, Cache, Lifetime, ManualClock, RestoreError, Snapshot, Ttl};
 
 use crate::loading::{MS, Valid, by_hand};
 
@@ -129,36 +125,6 @@ fn idle_entries_keep_their_limit() {
 }
 
 #[test]
-fn a_restored_entry_still_ends_with_its_time_to_live() {
-    /// So many milliseconds as the value says, and a minute more with each read.
-    struct Says;
-    impl Expiry<String, u64> for Says {
-        fn expire_after_create(&self, _: &String, value: &u64) -> Option<Duration> {
-            Some(Duration::from_millis(*value))
-        }
-
-        fn expire_after_read(&self, _: &String, _: &u64, _: Option<Duration>) -> Option<Duration> {
-            Some(60_000 * MS)
-        }
-    }
-    let build = |clock: &ManualClock| {
-        let builder = manual(clock).time_to_live(100 * MS).expire_after(Says);
-        builder.valid()
-    };
-    let clock = ManualClock::new();
-    let cache = build(&clock);
-    cache.insert(key("a"), 90);
-    clock.advance(40 * MS);
-    let later = ManualClock::new();
-    later.advance(60_000 * MS);
-    let restored = build(&later);
-    assert_eq!(restored.restore_after(cache.snapshot(), 20 * MS), Ok(1));
-    assert_eq!(restored.ttl("a"), Ttl::Left(30 * MS));
-    restored.get("a");
-    assert_eq!(restored.ttl("a"), Ttl::Left(40 * MS));
-}
-
-#[test]
 fn restoring_does_not_replace_entries_that_are_there_already() {
     let snapshot = sample(&ManualClock::new()).snapshot();
     let cache = manual(&ManualClock::new()).valid();
@@ -247,38 +213,4 @@ fn an_entry_with_too_many_tags_to_tell_apart_is_still_invalidated_by_any_when_re
         assert_eq!(cache.get("most"), None);
         cache.validate();
     }
-}
-
-/// The panic reached the caller, and the entries after that one were not restored.
-#[test]
-fn a_skipped_entry_whose_drop_panics_does_not_end_a_restore() {
-    #[derive(Clone)]
-    struct Bomb(Arc<AtomicBool>);
-    impl Drop for Bomb {
-        fn drop(&mut self) {
-            if self.0.load(SeqCst) {
-                std::panic::resume_unwind(Box::new("meant"));
-            }
-        }
-    }
-    let armed = Arc::new(AtomicBool::new(false));
-    let with_room_for = |weight| {
-        let builder = Cache::builder().max_capacity(weight).no_default_ttl();
-        let builder = builder.weigher(|key: &u32, _: &Bomb| *key);
-        let builder = builder.clock(ManualClock::new()).driver(Driver::Manual);
-        builder.valid()
-    };
-    let cache = with_room_for(100);
-    for key in 1..=9 {
-        let ttl = if key % 3 == 0 { MS } else { 100 * MS };
-        cache.insert_with_ttl(key, Bomb(Arc::clone(&armed)), ttl);
-    }
-    let copy = with_room_for(7);
-    let snapshot = cache.snapshot();
-    armed.store(true, SeqCst);
-    let restored = copy.restore_after(snapshot, 10 * MS);
-    armed.store(false, SeqCst);
-    assert_eq!(restored, Ok(5), "three are over, one is too heavy");
-    assert!(copy.stats().drop_panics >= 4);
-    copy.validate();
 }

@@ -1,6 +1,5 @@
 //! Soft deadlines across snapshots, and invalidations while a value is loaded again.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::Poll;
 #[cfg(feature = "serde")]
@@ -22,35 +21,6 @@ fn is_stale(cache: &Cache<u64, u64>, key: u64) -> bool {
     let before = cache.stats().stale_hits;
     assert!(cache.get(&key).is_some(), "it is there");
     cache.stats().stale_hits > before
-}
-
-#[test]
-fn a_tag_that_is_invalidated_during_a_refresh_concerns_the_refreshed_value() {
-    let clock = ManualClock::new();
-    let slot: Arc<std::sync::OnceLock<Cache<u64, u64>>> = Arc::default();
-    let own = Arc::clone(&slot);
-    let cache = manual(&clock)
-        .refresh_after(0.5)
-        .refresh_with(move |key: &u64| {
-            let cache = own.get().expect("set before");
-            assert!(cache.invalidate_tag("a"));
-            cache.advance(cache.now(), u32::MAX);
-            let own_tag = *key == 2;
-            let lifetime = Lifetime::configured();
-            Loaded::new(2, if own_tag { lifetime.tag("a") } else { lifetime })
-        })
-        .valid();
-    slot.set(cache.clone()).expect("set once");
-    for key in [1, 2] {
-        cache.insert_with(key, 1, Lifetime::configured().tag("a"));
-        clock.advance(50 * MS);
-        assert_eq!(cache.get(&key), Some(1));
-        assert_eq!(cache.run_refreshes(1), 1);
-        assert_eq!(cache.get(&key), None);
-    }
-    cache.advance(cache.now(), u32::MAX);
-    cache.validate();
-    cache.close();
 }
 
 /// Those who came after the invalidation waited for the load that began before it, and got its

@@ -84,31 +84,3 @@ fn the_thread_removes_invalidated_entries_though_nobody_calls() {
     }
     cache.validate();
 }
-
-#[test]
-fn what_was_stored_before_an_invalidation_never_comes_back_under_concurrency() {
-    let cache: Cache<u64, u64> = Cache::builder().max_capacity(100).no_default_ttl().valid();
-    std::thread::scope(|scope| {
-        for writer in 0..2u64 {
-            let cache = &cache;
-            scope.spawn(move || {
-                let tag = format!("writer:{writer}");
-                for value in 0..20_000 {
-                    let key = writer * 1000 + value % 150;
-                    let lifetime = Lifetime::ttl(5 * MS).tag(tag.as_str()).tag("all");
-                    cache.insert_with(key, value, lifetime);
-                    if value % 16 == 0 {
-                        cache.invalidate_tag(&tag);
-                        assert_eq!(cache.get(&key), None);
-                    }
-                    if value % 64 == 0 {
-                        cache.invalidate_tag("all");
-                    }
-                }
-            });
-        }
-    });
-    cache.invalidate_tag("all");
-    assert!((0..2000).all(|key| cache.get(&key).is_none()));
-    cache.validate();
-}

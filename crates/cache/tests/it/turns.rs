@@ -7,10 +7,8 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc;
 use std::task::Poll;
-use std::thread;
-use std::time::Duration;
 
-use tidewheel::{Cache, Compute, ManualClock};
+use tidewheel::{Cache, Compute, Computed, ManualClock};
 
 use crate::loading::{Valid, manual, unreached};
 use crate::manual_poll::{Alarm, block_on, flagged, poll};
@@ -134,46 +132,6 @@ fn a_closure_that_changes_or_loads_its_own_key_panics_instead_of_waiting_for_its
 }
 
 #[test]
-fn other_keys_may_be_changed_from_within() {
-    let cache = cache();
-    let cache = &cache;
-    let change = cache.entry(1).compute_async(async |_| {
-        cache.insert(2, 6);
-        let three = cache
-            .entry(3)
-            .compute_async(|_| ready(Compute::Put(7.into())));
-        Compute::Put((three.await.unwrap_or(0) + cache.get_or_load(4, || 1)).into())
-    });
-    assert_eq!(block_on(change), Some(8));
-    assert_eq!((cache.get(&2), cache.get(&3)), (Some(6), Some(7)));
-}
-
-#[test]
-fn a_closure_waits_for_a_latch_without_blocking() {
-    let cache = cache();
-    cache.insert(1, 6);
-    let (entered, opened) = (mpsc::channel(), mpsc::channel::<()>());
-    thread::scope(|scope| {
-        let cache = &cache;
-        scope.spawn(move || {
-            cache.update(&1, |old| {
-                entered.0.send(()).expect("heard");
-                opened.1.recv().expect("opened");
-                old + 10
-            })
-        });
-        entered
-            .1
-            .recv_timeout(Duration::from_secs(10))
-            .expect("entered");
-        let mut change = Box::pin(cache.entry(1).compute_async(|old| ready(add(old))));
-        assert!(poll(change.as_mut(), &Alarm::new()).is_pending());
-        opened.0.send(()).expect("heard");
-        assert_eq!(block_on(change), Some(17));
-    });
-}
-
-#[test]
 fn a_sync_load_on_the_thread_that_polled_the_closure_panics_instead_of_blocking_it() {
     let cache = cache();
     let mut change = Box::pin(cache.entry(1).compute_async(|_| pending::<Compute<u64>>()));
@@ -182,4 +140,53 @@ fn a_sync_load_on_the_thread_that_polled_the_closure_panics_instead_of_blocking_
     assert!(load.is_err());
     drop(change);
     assert_eq!(cache.get_or_load(1, || 5), 5);
+}
+
+#[test]
+fn what_a_closure_has_made_of_a_key_has_two_halves() {
+    let halves = |computed: Computed<u64>| (computed.clone().into_value(), computed.into_old());
+    assert_eq!(halves(Computed::Absent), (None, None));
+    assert_eq!(halves(Computed::Kept(1)), (Some(1), None));
+    assert_eq!(halves(Computed::Inserted(1)), (Some(1), None));
+    assert_eq!(
+        halves(Computed::Replaced { old: 1, new: 2 }),
+        (Some(2), Some(1))
+    );
+    assert_eq!(halves(Computed::Removed(1)), (None, Some(1)));
+    assert_eq!(halves(Computed::NotStored(1)), (None, None));
+}
+
+#[test]
+fn an_update_in_progress_is_waited_for_and_its_value_judged() {
+    let cache = cache();
+    cache.insert(1, 1);
+    cache.insert(2, 1);
+    let (begun, has_begun) = mpsc::channel();
+    let (go, may_go) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let shared = &cache;
+        let updated = scope.spawn(move || {
+            shared.update(&1, |value| {
+                begun.send(()).expect("the test waits");
+                may_go.recv().expect("the test goes on");
+                value + 100
+            })
+        });
+        has_begun.recv().expect("the closure runs");
+        let mut judged = 0;
+        let invalidated = scope.spawn(move || {
+            shared.invalidate_if(|_, value| {
+                // The closure goes on once both entries were judged.
+                judged += 1;
+                if judged == 2 {
+                    go.send(()).expect("the closure waits");
+                }
+                *value > 0
+            })
+        });
+        assert_eq!(updated.join().expect("no panic"), Some(101));
+        assert_eq!(invalidated.join().expect("no panic"), 2);
+    });
+    assert!(cache.is_empty());
+    cache.validate();
 }

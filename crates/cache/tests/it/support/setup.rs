@@ -50,16 +50,23 @@ pub(crate) enum Room {
     Unbounded,
 }
 
+/// By which options entries end.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Ends {
-    Never,
-    Ttl,
-    Idle,
-    TtlIdle,
-    Expiry,
-    ExpiryIdle,
-    ExpiryTtl,
-    ExpiryTtlIdle,
+pub(crate) struct Ends {
+    ttl: bool,
+    idle: bool,
+    expiry: bool,
+}
+
+impl Ends {
+    /// As `TIE` says: by time to live, idle time, `Expiry`.
+    const fn by(bits: u8) -> Self {
+        Self {
+            ttl: bits & 0b100 > 0,
+            idle: bits & 0b010 > 0,
+            expiry: bits & 0b001 > 0,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -90,14 +97,14 @@ pub(crate) enum Listening {
 
 const ROOMS: [Room; 3] = [Room::Count, Room::Weight, Room::Unbounded];
 const ENDS: [Ends; 8] = [
-    Ends::Never,
-    Ends::Ttl,
-    Ends::Idle,
-    Ends::TtlIdle,
-    Ends::Expiry,
-    Ends::ExpiryIdle,
-    Ends::ExpiryTtl,
-    Ends::ExpiryTtlIdle,
+    Ends::by(0b000),
+    Ends::by(0b100),
+    Ends::by(0b010),
+    Ends::by(0b110),
+    Ends::by(0b001),
+    Ends::by(0b011),
+    Ends::by(0b101),
+    Ends::by(0b111),
 ];
 const SHAPES: [Shape; 8] = [
     Shape::Plain,
@@ -175,21 +182,16 @@ impl Setup {
     }
 
     pub(crate) fn idle(&self) -> Option<Duration> {
-        use Ends::*;
-        matches!(self.ends, Idle | TtlIdle | ExpiryIdle | ExpiryTtlIdle).then_some(IDLE)
+        self.ends.idle.then_some(IDLE)
     }
 
     /// The TTL of what is stored without one.
     pub(crate) fn ttl(&self) -> Option<Duration> {
-        use Ends::*;
-        matches!(self.ends, Ttl | TtlIdle | ExpiryTtl | ExpiryTtlIdle).then_some(TTL)
+        self.ends.ttl.then_some(TTL)
     }
 
     pub(crate) fn has_expiry(&self) -> bool {
-        !matches!(
-            self.ends,
-            Ends::Never | Ends::Ttl | Ends::Idle | Ends::TtlIdle
-        )
+        self.ends.expiry
     }
 
     /// Ticks that entries are kept after their end.
@@ -272,19 +274,16 @@ impl Setup {
                 .weigher(|_, value: &Value| value.weight),
             Room::Unbounded => builder.unbounded(),
         };
-        builder = match self.ends {
-            Ends::Never => builder.no_default_ttl(),
-            Ends::Ttl => builder.time_to_live(TTL),
-            Ends::Idle => builder.time_to_idle(IDLE),
-            Ends::TtlIdle => builder.time_to_live(TTL).time_to_idle(IDLE),
-            Ends::Expiry => builder.expire_after(ByValue),
-            Ends::ExpiryIdle => builder.expire_after(ByValue).time_to_idle(IDLE),
-            Ends::ExpiryTtl => builder.expire_after(ByValue).time_to_live(TTL),
-            Ends::ExpiryTtlIdle => builder
-                .expire_after(ByValue)
-                .time_to_live(TTL)
-                .time_to_idle(IDLE),
-        };
+        builder = builder.no_default_ttl();
+        if self.ends.ttl {
+            builder = builder.time_to_live(TTL);
+        }
+        if self.ends.idle {
+            builder = builder.time_to_idle(IDLE);
+        }
+        if self.ends.expiry {
+            builder = builder.expire_after(ByValue);
+        }
         builder = match self.shape {
             Shape::Plain => builder,
             Shape::Grace => builder.stale_on_error(GRACE).refresh_after(0.4),

@@ -1,7 +1,7 @@
 //! Bug 3: the lock is held while the origin is asked. Whoever wants anything else waits for
 //! somebody else's load. No code of the user's may run under a cache's lock.
 
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidewheel::{Cache, Clock, Expiry};
@@ -9,6 +9,7 @@ use tidewheel::{Cache, Clock, Expiry};
 use super::stage::{
     Entries, Intruder, LONG, MINUTE, SHORT, Scripted, StageClock, Valid, tidewheel,
 };
+use crate::loading::Own;
 
 /// Asks the origin under its lock.
 struct LoadsUnderLock(Entries);
@@ -74,76 +75,47 @@ fn bug_03_the_lock_is_held_over_a_load() {
     cache.validate();
 }
 
-/// User code that a cache runs may call the cache. Under a lock it would panic.
+/// User code that a cache runs may call the cache. Under a lock it would panic. (What drops do,
+/// `user_code/calls.rs` has.)
 #[test]
-fn weigher_expiry_loader_update_and_drop_run_without_a_lock() {
-    type Own = Arc<Mutex<Option<Cache<u32, Talker>>>>;
-
-    /// Uses the cache from its `drop`.
-    #[derive(Clone)]
-    struct Talker(Weak<Mutex<Option<Cache<u32, Self>>>>);
-
-    fn use_cache(own: &Weak<Mutex<Option<Cache<u32, Talker>>>>) {
-        let cache = own
-            .upgrade()
-            .and_then(|own| own.lock().expect("whole").clone());
-        if let Some(cache) = cache {
+fn weigher_expiry_loader_and_update_run_without_a_lock() {
+    fn use_cache(own: &Own<u32, u32>) {
+        if let Some(cache) = own.get() {
             cache.contains_key(&7);
             cache.invalidate(&8);
             assert!(cache.len() < 100);
         }
     }
 
-    impl Drop for Talker {
-        fn drop(&mut self) {
-            use_cache(&self.0);
-        }
-    }
+    struct Talks(Own<u32, u32>);
 
-    struct Talks(Weak<Mutex<Option<Cache<u32, Talker>>>>);
-
-    impl Expiry<u32, Talker> for Talks {
-        fn expire_after_create(&self, _: &u32, _: &Talker) -> Option<Duration> {
+    impl Expiry<u32, u32> for Talks {
+        fn expire_after_create(&self, _: &u32, _: &u32) -> Option<Duration> {
             use_cache(&self.0);
             Some(MINUTE)
         }
     }
 
-    let clock = StageClock::new();
-    let own = Own::default();
-    let weak = Arc::downgrade(&own);
-    let cache: Cache<u32, Talker> = tidewheel(&clock)
+    let (slot, own) = Own::pair();
+    let weighs = own.clone();
+    let cache: Cache<u32, u32> = tidewheel(&StageClock::new())
         .shards(1)
         .max_capacity(3)
-        .expire_after(Talks(weak.clone()))
-        .weigher({
-            let weak = weak.clone();
-            move |_, _| {
-                use_cache(&weak);
-                1
-            }
+        .expire_after(Talks(own.clone()))
+        .weigher(move |_, _| {
+            use_cache(&weighs);
+            1
         })
         .valid();
-    *own.lock().expect("whole") = Some(cache.clone());
-    for key in 0..10 {
-        cache.insert(key, Talker(weak.clone()));
-        cache.insert(key, Talker(weak.clone()));
+    slot.set(&cache);
+    for key in (0..10).chain(0..10) {
+        cache.insert(key, key);
     }
-    drop(cache.get_or_load(100, || {
-        use_cache(&weak);
-        Talker(weak.clone())
-    }));
-    let updated = cache.update(&100, |old| {
-        use_cache(&weak);
-        old.clone()
-    });
-    assert!(updated.is_some());
-    drop(updated);
-    clock.advance(MINUTE);
-    while cache.advance(cache.now(), u32::MAX).backlog {}
-    assert_eq!(cache.len(), 0);
+    let talk = |value| {
+        use_cache(&own);
+        value
+    };
+    assert_eq!(cache.get_or_load(100, || talk(5)), 5);
+    assert_eq!(cache.update(&100, |old| talk(old + 1)), Some(6));
     cache.validate();
-    // The handle that the values' cache keeps of itself.
-    let handle = own.lock().expect("whole").take();
-    drop(handle);
 }

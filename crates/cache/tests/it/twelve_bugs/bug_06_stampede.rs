@@ -1,8 +1,8 @@
 //! Bug 6: entries that were stored together expire together, and their readers all go to the origin
 //! at once.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use tidewheel::{Cache, Clock};
@@ -13,57 +13,22 @@ const KEYS: u32 = 100_000;
 const TTL: Duration = Duration::from_secs(300);
 const WINDOW: Duration = Duration::from_millis(100);
 
-/// The script's view of a cache.
-trait Warmed {
-    fn set(&self, key: u32);
-    /// Removes what is dead now; returns how many there were. Each is a load that its next reader
-    /// causes.
-    fn expire(&self) -> u64;
-}
-
-/// Every entry lives for exactly the same time.
-struct SameTtl {
-    clock: StageClock,
-    by_deadline: Mutex<BTreeMap<Duration, u64>>,
-}
-
-impl Warmed for SameTtl {
-    fn set(&self, _key: u32) {
-        let deadline = self.clock.now() + TTL;
-        let mut entries = self.by_deadline.lock().expect("whole");
-        *entries.entry(deadline).or_default() += 1;
-    }
-
-    fn expire(&self) -> u64 {
-        let mut entries = self.by_deadline.lock().expect("whole");
-        let later = entries.split_off(&(self.clock.now() + Duration::from_nanos(1)));
-        std::mem::replace(&mut *entries, later).into_values().sum()
-    }
-}
-
-impl Warmed for Cache<u32, u32> {
-    fn set(&self, key: u32) {
-        self.insert(key, key);
-    }
-
-    fn expire(&self) -> u64 {
-        let progress = self.advance(self.now(), u32::MAX);
-        assert!(!progress.backlog);
-        progress.expired
-    }
-}
-
-/// A hundred thousand keys are stored one right after another. Returns the loads that their expiry
-/// causes in each window, from the first window with one to the last.
-fn loads_by_window(cache: &dyn Warmed, clock: &StageClock) -> Vec<u64> {
+/// A hundred thousand keys are stored one right after another. `expire` removes what is dead now,
+/// and tells how many there were: each is a load that its next reader causes. Returns the loads in
+/// each window, from the first window with one to the last.
+fn loads_by_window(
+    clock: &StageClock,
+    mut store: impl FnMut(u32),
+    mut expire: impl FnMut() -> u64,
+) -> Vec<u64> {
     for key in 0..KEYS {
-        cache.set(key);
+        store(key);
         clock.advance(Duration::from_nanos(900));
     }
     let mut loads = Vec::new();
     while loads.iter().sum::<u64>() < u64::from(KEYS) {
         clock.advance(WINDOW);
-        let now = cache.expire();
+        let now = expire();
         if now > 0 || !loads.is_empty() {
             loads.push(now);
         }
@@ -74,20 +39,25 @@ fn loads_by_window(cache: &dyn Warmed, clock: &StageClock) -> Vec<u64> {
 
 #[test]
 fn bug_06_all_that_was_warmed_together_expires_together() {
+    // Every entry lives for exactly the same time.
     let clock = StageClock::new();
-    let faulty = SameTtl {
-        clock: clock.clone(),
-        by_deadline: Mutex::default(),
+    let faulty = RefCell::new(BTreeMap::<Duration, u64>::new());
+    let store = |_| *faulty.borrow_mut().entry(clock.now() + TTL).or_default() += 1;
+    let expire = || {
+        let later = faulty
+            .borrow_mut()
+            .split_off(&(clock.now() + Duration::from_nanos(1)));
+        faulty.replace(later).into_values().sum()
     };
-    let loads = loads_by_window(&faulty, &clock);
+    let loads = loads_by_window(&clock, store, expire);
     assert!(
         loads.len() <= 2,
         "all within the time of warming: {loads:?}"
     );
 
     let clock = StageClock::new();
-    let cache = tidewheel(&clock).time_to_live(TTL).jitter(0.2).valid();
-    let loads = loads_by_window(&cache, &clock);
+    let cache: Cache<u32, u32> = tidewheel(&clock).time_to_live(TTL).jitter(0.2).valid();
+    let loads = loads_by_window(&clock, |key| cache.insert(key, key), || cache.run_due());
     assert!(
         clock.now() <= TTL + WINDOW,
         "shortened: the TTL stays the maximum"

@@ -151,10 +151,6 @@ pub(crate) trait Scripted: Send + Sync {
     fn sweep(&self, _budget: u32) -> u64 {
         unreachable!("this script sweeps nothing")
     }
-
-    fn len(&self) -> usize {
-        unreachable!("this script counts nothing")
-    }
 }
 
 impl Scripted for Cache<u32, u32> {
@@ -171,17 +167,13 @@ impl Scripted for Cache<u32, u32> {
     }
 
     fn sweep(&self, budget: u32) -> u64 {
-        let before = Self::len(self);
+        let before = self.len();
         let progress = self.advance(self.now(), budget);
         let touched = progress.expired + progress.moved;
         assert!(touched <= u64::from(budget));
         assert!(budget < u32::MAX || !progress.backlog);
-        assert_eq!(progress.expired, (before - Self::len(self)) as u64);
+        assert_eq!(progress.expired, (before - self.len()) as u64);
         touched
-    }
-
-    fn len(&self) -> usize {
-        Self::len(self)
     }
 }
 

@@ -5,51 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};
 
-use tidewheel::{Cache, Driver, Lifetime, ManualClock};
+use tidewheel::{Cache, Driver, ManualClock};
 
 use super::hooks::*;
 use crate::loading::Heeded;
-
-/// The panic left through the driver's future, which ended.
-#[test]
-fn the_task_that_drives_outlives_drops_and_hashes_that_panic() {
-    let clock = ManualClock::new();
-    let cache: Cache<u32, Bomb> = Cache::builder()
-        .unbounded()
-        .no_default_ttl()
-        .clock(clock.clone())
-        .driver(Driver::Task)
-        .valid();
-    let mut drive = std::pin::pin!(cache.drive(|_| a_poll_later()));
-    let mut context = Context::from_waker(Waker::noop());
-    for round in 0..3 {
-        for key in 0..100 {
-            cache.insert_with_ttl(key, Bomb::armed(1), 5 * MS);
-        }
-        clock.advance(5 * MS);
-        for _ in 0..1000 {
-            if cache.is_empty() {
-                break;
-            }
-            assert!(drive.as_mut().poll(&mut context).is_pending());
-        }
-        assert_eq!(cache.stats().drop_panics, (round + 1) * 100);
-        assert!(cache.is_empty());
-    }
-    let (cache, living) = filled_as(configured(&clock).driver(Driver::Task));
-    let mut drive = std::pin::pin!(cache.drive(|_| a_poll_later()));
-    cache.invalidate_all();
-    cache.insert_with(Key(1), Value::new(1, &living), Lifetime::forever().tag("a"));
-    cache.invalidate_tag("a");
-    // The sweep hashes what it removes.
-    set(&HASH, bang);
-    for _ in 0..100 {
-        assert!(drive.as_mut().poll(&mut context).is_pending());
-    }
-    assert!(!unset(&HASH), "it hashed");
-    assert_eq!(cache.len(), 0, "it is removed all the same");
-    is_usable(&cache, &clock, &living);
-}
 
 /// Ready when it is polled again.
 fn a_poll_later() -> impl Future<Output = ()> {

@@ -134,11 +134,6 @@ pub(super) fn is_usable(cache: &Shared, clock: &ManualClock, living: &AtomicU64)
     assert_eq!(living.load(SeqCst), 0, "a value was not dropped");
 }
 
-/// A hook that panics.
-pub(super) fn bang() {
-    panic!("bang");
-}
-
 /// A value whose drop panics, unless it is defused, and that weighs what it says.
 #[derive(Debug, Clone)]
 pub(super) struct Bomb {

@@ -5,4 +5,3 @@ mod calls;
 mod drivers;
 mod drops;
 mod hooks;
-mod refreshes;
