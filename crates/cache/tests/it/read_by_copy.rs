@@ -1,7 +1,7 @@
 //! Types of the user's own whose entries are copied without a lock.
 
 use std::cell::Cell;
-use std::hash::{Hash, Hasher};
+use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
