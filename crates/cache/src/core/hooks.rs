@@ -22,7 +22,7 @@ use crate::core::inner::{Inner, ShardCell};
 use crate::core::workers::{Driven, WorkerGuard};
 use crate::shard::Shard;
 use crate::shard::ends::Renewal;
-use crate::shard::rules::{Hashed, Rules};
+use crate::shard::rules::Hashed;
 
 /// The hooks that the builder has set.
 pub(crate) struct Hooks<K, V, S> {
@@ -36,7 +36,7 @@ pub(crate) struct Hooks<K, V, S> {
 /// The hook for reads that change their entry's end.
 pub(crate) struct UseHook<K, V, S> {
     /// Slides the deadline; what to set when that takes the writer's lock.
-    pub(crate) slide: fn(&Shard<K, V>, &Rules<K, V, S>, Slot, Moment) -> Option<Renewal>,
+    pub(crate) slide: fn(&Shard<K, V, S>, Slot, Moment) -> Option<Renewal>,
     /// Sets that.
     pub(crate) renew: fn(&Inner<K, V, S>, Hashed, &dyn Fn(&K) -> bool, Renewal),
 }
@@ -48,7 +48,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> UseHook<K, V, S> {
             slide: Shard::slide,
             renew: |inner, hash, is, renewal| {
                 inner.change(inner.cell(hash), |shard, now| {
-                    shard.renew(&inner.rules, hash, is, renewal, now);
+                    shard.renew(hash, is, renewal, now);
                 });
             },
         }
@@ -65,7 +65,7 @@ pub(crate) struct ListenerHook<K, V, S> {
 
 /// The hook that refreshes stale entries.
 pub(crate) struct RefreshHook<K, V, S> {
-    pub(crate) wanted: fn(&Inner<K, V, S>, &Shard<K, V>, Hashed, Slot, Moment) -> Option<K>,
+    pub(crate) wanted: fn(&Inner<K, V, S>, &Shard<K, V, S>, Hashed, Slot, Moment) -> Option<K>,
     pub(crate) queue: fn(&Inner<K, V, S>, Hashed, K),
     /// Ends what is queued.
     pub(crate) stop: fn(&Inner<K, V, S>),
@@ -77,7 +77,7 @@ pub(crate) struct RefreshHook<K, V, S> {
 /// The hook that removes entries whose tags were invalidated.
 pub(crate) struct SweepHook<K, V, S> {
     /// Removes the invalidated entries in some slots of a shard; returns where to go on.
-    pub(crate) slots: fn(&Inner<K, V, S>, &ShardCell<K, V>, u32, u32) -> Option<u32>,
+    pub(crate) slots: fn(&Inner<K, V, S>, &ShardCell<K, V, S>, u32, u32) -> Option<u32>,
     /// One that a reader has found so.
     pub(crate) key: fn(&Inner<K, V, S>, Hashed, &dyn Fn(&K) -> bool),
 }

@@ -28,10 +28,10 @@ use crate::time::{Bound, Time};
 const AHEAD_MAX: u64 = 1 << 62;
 
 pub(crate) struct Inner<K, V, S> {
-    pub(crate) shards: Box<[ShardCell<K, V>]>,
+    pub(crate) shards: Box<[ShardCell<K, V, S>]>,
     /// Bits of a hash below those that choose the shard, less one.
     shift: u32,
-    pub(crate) rules: Rules<K, V, S>,
+    pub(crate) rules: Arc<Rules<K, V, S>>,
     pub(crate) time: Time,
     pub(crate) hooks: Hooks<K, V, S>,
     /// What threads count that hold no shard.
@@ -59,18 +59,15 @@ impl<K, V, S> Inner<K, V, S> {
         hooks: Hooks<K, V, S>,
         delivery: Delivery<K, V>,
     ) -> Arc<Self> {
-        let lent = rules.account.first_loan();
+        let rules = Arc::new(rules);
         let config = &rules.config;
         let stores_plainly = config.stores_plainly();
-        let (new_store, huge_pages) = (config.new_store, config.huge_pages);
         let ahead = match hooks.on_use {
             Some(_) => AHEAD_MAX,
             None => config.grace.saturating_mul(TICK_NANOS).min(AHEAD_MAX),
         };
         Arc::new(Self {
-            shards: (0..shards)
-                .map(|_| ShardCell::new(lent, new_store, huge_pages))
-                .collect(),
+            shards: (0..shards).map(|_| ShardCell::new(&rules)).collect(),
             shift: 63 - shards.ilog2(),
             time,
             refreshes: Refreshes::new(config.refresh_queue, config.refresh_parallelism()),
@@ -101,13 +98,13 @@ impl<K, V, S> Inner<K, V, S> {
     }
 
     #[inline]
-    pub(crate) fn cell(&self, hash: Hashed) -> &ShardCell<K, V> {
+    pub(crate) fn cell(&self, hash: Hashed) -> &ShardCell<K, V, S> {
         &self.shards[self.number(hash)]
     }
 
     /// Locks a shard for reading.
     #[inline]
-    pub(crate) fn read<'a>(&self, cell: &'a ShardCell<K, V>) -> ReadGuard<'a, Shard<K, V>> {
+    pub(crate) fn read<'a>(&self, cell: &'a ShardCell<K, V, S>) -> ReadGuard<'a, Shard<K, V, S>> {
         cell.lock.read(self.id())
     }
 
@@ -152,8 +149,8 @@ impl<K, V, S> Inner<K, V, S> {
     /// Locks a shard for reading, and reads the clock under the lock.
     pub(crate) fn read_now<'a>(
         &self,
-        cell: &'a ShardCell<K, V>,
-    ) -> (ReadGuard<'a, Shard<K, V>>, Moment) {
+        cell: &'a ShardCell<K, V, S>,
+    ) -> (ReadGuard<'a, Shard<K, V, S>>, Moment) {
         let shard = self.read(cell);
         let now = self.time.now();
         (shard, now)
@@ -161,7 +158,7 @@ impl<K, V, S> Inner<K, V, S> {
 
     /// The time, for a look at an entry. Where none has a deadline, the clock is not read.
     #[inline(always)]
-    pub(crate) fn time_in(&self, cell: &ShardCell<K, V>) -> Bound {
+    pub(crate) fn time_in(&self, cell: &ShardCell<K, V, S>) -> Bound {
         if cell.has_deadlines() {
             self.bound()
         } else {
@@ -206,31 +203,31 @@ impl<K: Hash, V, S: BuildHasher> Inner<K, V, S> {
 /// The lock's word is in a cache line of its own. Threads that read the same shard take that line
 /// from each other, and all else that they look at stays with each of them.
 #[repr(C, align(128))]
-pub(crate) struct ShardCell<K, V> {
+pub(crate) struct ShardCell<K, V, S> {
     /// Reads the store without the lock, where that is possible.
     pub(crate) lens: Option<Lens<K, V>>,
     /// A lower bound of the shard's next deadline, in ticks; `u64::MAX` for none.
     pub(crate) next_deadline: Soonest,
     /// True if enough was removed to make tidying worth while.
     pub(crate) untidy: AtomicBool,
-    pub(crate) lock: ShardLock<Shard<K, V>>,
+    pub(crate) lock: ShardLock<Shard<K, V, S>>,
 }
 
-impl<K, V> ShardCell<K, V> {
-    pub(crate) fn new(lent: u64, new_store: fn() -> TypedStore<K, V>, huge_pages: bool) -> Self {
+impl<K, V, S> ShardCell<K, V, S> {
+    fn new(rules: &Arc<Rules<K, V, S>>) -> Self {
         // Under shuttle all go the way of the lock: it knows nothing of the other one.
         let mut store = if cfg!(all(shuttle, feature = "shuttle")) {
             TypedStore::new()
         } else {
-            new_store()
+            (rules.config.new_store)()
         };
-        if huge_pages {
+        if rules.config.huge_pages {
             store.use_huge_pages();
         }
         store.defer_frees();
         Self {
             lens: store.lens(),
-            lock: ShardLock::new(Shard::new(lent, store)),
+            lock: ShardLock::new(Shard::new(Arc::clone(rules), store)),
             next_deadline: Soonest::new(),
             untidy: AtomicBool::new(false),
         }
@@ -244,7 +241,7 @@ impl<K, V> ShardCell<K, V> {
 
     /// Returns whether tidying has become worth while and the driver was not told.
     #[inline(always)]
-    pub(crate) fn became_untidy(&self, shard: &Shard<K, V>) -> bool {
+    pub(crate) fn became_untidy(&self, shard: &Shard<K, V, S>) -> bool {
         shard.is_untidy() && !self.untidy.load(Relaxed)
     }
 }
@@ -256,22 +253,22 @@ const HELD: &str = "held to the end";
 /// publishes the next deadline, drops what was removed, and wakes who must know.
 pub(crate) struct Hold<'a, K, V, S> {
     inner: &'a Inner<K, V, S>,
-    cell: &'a ShardCell<K, V>,
-    shard: Option<WriteGuard<'a, Shard<K, V>>>,
+    cell: &'a ShardCell<K, V, S>,
+    shard: Option<WriteGuard<'a, Shard<K, V, S>>>,
 }
 
 impl<K, V, S> Deref for Hold<'_, K, V, S> {
-    type Target = Shard<K, V>;
+    type Target = Shard<K, V, S>;
 
     #[inline(always)]
-    fn deref(&self) -> &Shard<K, V> {
+    fn deref(&self) -> &Shard<K, V, S> {
         self.shard.as_ref().expect(HELD)
     }
 }
 
 impl<K, V, S> DerefMut for Hold<'_, K, V, S> {
     #[inline(always)]
-    fn deref_mut(&mut self) -> &mut Shard<K, V> {
+    fn deref_mut(&mut self) -> &mut Shard<K, V, S> {
         self.shard.as_mut().expect(HELD)
     }
 }
@@ -327,7 +324,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Hold<'_, K, V, S> {
 impl<K, V, S> Inner<K, V, S> {
     /// Locks a shard for writing.
     #[inline(always)]
-    pub(crate) fn begin<'a>(&'a self, cell: &'a ShardCell<K, V>) -> Hold<'a, K, V, S> {
+    pub(crate) fn begin<'a>(&'a self, cell: &'a ShardCell<K, V, S>) -> Hold<'a, K, V, S> {
         let mut shard = cell.lock.write(self.id());
         shard.changes = shard.changes.wrapping_add(1);
         shard.store.begin_change();
@@ -344,15 +341,15 @@ impl<K, V, S> Inner<K, V, S> {
     /// and for changes by which nothing leaves and nothing is stored.
     pub(crate) fn hold<R>(
         &self,
-        cell: &ShardCell<K, V>,
-        change: impl FnOnce(&mut Shard<K, V>) -> R,
+        cell: &ShardCell<K, V, S>,
+        change: impl FnOnce(&mut Shard<K, V, S>) -> R,
     ) -> R {
         change(&mut self.begin(cell))
     }
 
     /// As [`begin`](Self::begin), and reads the clock under the lock.
     #[inline(always)]
-    fn begin_now<'a>(&'a self, cell: &'a ShardCell<K, V>) -> (Hold<'a, K, V, S>, Moment) {
+    fn begin_now<'a>(&'a self, cell: &'a ShardCell<K, V, S>) -> (Hold<'a, K, V, S>, Moment) {
         // A user's clock may take its time.
         let given = self.time.given_now();
         let hold = self.begin(cell);
@@ -365,7 +362,7 @@ impl<K, V, S> Inner<K, V, S> {
     #[inline(always)]
     pub(crate) fn begin_for<'a>(
         &'a self,
-        cell: &'a ShardCell<K, V>,
+        cell: &'a ShardCell<K, V, S>,
         hash: Hashed,
         needs_time: bool,
     ) -> (Hold<'a, K, V, S>, Moment) {
@@ -382,8 +379,8 @@ impl<K, V, S> Inner<K, V, S> {
     /// it leads a flight it must not wait for a listener, which may wait for the flight.
     pub(crate) fn hold_now<R>(
         &self,
-        cell: &ShardCell<K, V>,
-        change: impl FnOnce(&mut Shard<K, V>, Moment) -> R,
+        cell: &ShardCell<K, V, S>,
+        change: impl FnOnce(&mut Shard<K, V, S>, Moment) -> R,
     ) -> R {
         let (mut hold, now) = self.begin_now(cell);
         change(&mut hold, now)
@@ -391,7 +388,7 @@ impl<K, V, S> Inner<K, V, S> {
 
     /// Ends a hold of a shard.
     #[inline(never)]
-    fn release(&self, cell: &ShardCell<K, V>, mut shard: WriteGuard<'_, Shard<K, V>>) {
+    fn release(&self, cell: &ShardCell<K, V, S>, mut shard: WriteGuard<'_, Shard<K, V, S>>) {
         let mut earlier = None;
         if shard.republish {
             shard.republish = false;
@@ -439,8 +436,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// [settles](Hold::settle) what that leaves to do.
     pub(crate) fn change<R>(
         &self,
-        cell: &ShardCell<K, V>,
-        change: impl FnOnce(&mut Shard<K, V>, Moment) -> R,
+        cell: &ShardCell<K, V, S>,
+        change: impl FnOnce(&mut Shard<K, V, S>, Moment) -> R,
     ) -> R {
         let (mut hold, now) = self.begin_now(cell);
         let result = change(&mut hold, now);
@@ -451,7 +448,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Does for other shards, and for the listener, what a caller's hold has left to do.
     #[cold]
     #[inline(never)]
-    fn help(&self, cell: &ShardCell<K, V>, wanted: ShardRequest) {
+    fn help(&self, cell: &ShardCell<K, V, S>, wanted: ShardRequest) {
         match wanted {
             ShardRequest::Nothing => {}
             ShardRequest::Room(weight) => self.find_room(cell, weight),
@@ -468,8 +465,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// opened.
     pub(crate) fn change_unlatched<R>(
         &self,
-        cell: &ShardCell<K, V>,
-        mut change: impl FnMut(&mut Shard<K, V>, Moment) -> Result<R, Arc<Flight<V>>>,
+        cell: &ShardCell<K, V, S>,
+        mut change: impl FnMut(&mut Shard<K, V, S>, Moment) -> Result<R, Arc<Flight<V>>>,
     ) -> R {
         loop {
             match self.change(cell, &mut change) {
@@ -486,8 +483,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         &self,
         hash: Hashed,
         key: &Q,
-        find: impl Fn(&Shard<K, V>, Moment) -> Option<T>,
-        change: impl FnOnce(&mut Shard<K, V>, T, Moment) -> R,
+        find: impl Fn(&Shard<K, V, S>, Moment) -> Option<T>,
+        change: impl FnOnce(&mut Shard<K, V, S>, T, Moment) -> R,
     ) -> Option<R> {
         let mut change = Some(change);
         self.change_unlatched(self.cell(hash), |shard, now| {

@@ -60,7 +60,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     /// Returns whether the new entry, or any entry of the shard, has an end.
     #[inline(always)]
-    fn needs_time(cell: &ShardCell<K, V>, ttl: Option<Duration>) -> bool {
+    fn needs_time(cell: &ShardCell<K, V, S>, ttl: Option<Duration>) -> bool {
         ttl.is_some() || cell.has_deadlines()
     }
 
@@ -76,7 +76,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         now: Moment,
     ) {
         let deadline = ttl.map(|ttl| now.end(ttl));
-        match hold.overwrite(&self.rules, hash, &key, value, deadline, now.tick()) {
+        match hold.overwrite(hash, &key, value, deadline, now.tick()) {
             Ok(()) => hold.settle_overwritten(),
             Err((value, place)) => {
                 self.insert_fully(hold, hash, key, value, deadline, now, place);
@@ -102,8 +102,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         place: Place,
     ) {
         let is_new = matches!(place, Place::New);
-        if is_new && hold.must_evict_for(&self.rules, 1, now.tick()) {
-            hold.exchange(&self.rules, hash, key, value, deadline, now.tick());
+        if is_new && hold.must_evict_for(1, now.tick()) {
+            hold.exchange(hash, key, value, deadline, now.tick());
             return hold.settle();
         }
         let attributes = Attributes {
@@ -138,10 +138,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     ) {
         let late = match place {
             Place::New => {
-                hold.put_new(&self.rules, hash, key, value, prepared);
+                hold.put_new(hash, key, value, prepared);
                 None
             }
-            Place::Unknown => hold.put_unless_latched(&self.rules, hash, key, value, prepared),
+            Place::Unknown => hold.put_unless_latched(hash, key, value, prepared),
         };
         hold.settle();
         if let Some(late) = late {
@@ -157,7 +157,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         while let Some(Latched { latch, key, value }) = waiting {
             latch.wait_open();
             waiting = self.change(self.cell(hash), |shard, _| {
-                shard.put_unless_latched(&self.rules, hash, key, value, prepared)
+                shard.put_unless_latched(hash, key, value, prepared)
             });
         }
     }
@@ -211,7 +211,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Returns the attributes for a value that lives as long as the one in its place would have.
     pub(crate) fn as_before(
         &self,
-        shard: &Shard<K, V>,
+        shard: &Shard<K, V, S>,
         slot: Slot,
         weight: u32,
         fits: bool,
@@ -235,8 +235,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Returns the remaining time of a key's live entry; the inner `None` means that it has no end.
     fn left_of(&self, hash: Hashed, key: &K) -> Option<Option<Duration>> {
         let (shard, now) = self.read_now(self.cell(hash));
-        let slot = shard.find_live(&self.rules, hash, key, now)?;
-        Some(shard.end_of(&self.rules, slot).map(|end| now.until(end)))
+        let slot = shard.find_live(hash, key, now)?;
+        Some(shard.end_of(slot).map(|end| now.until(end)))
     }
 
     /// Returns whether an entry may be stored under a key; makes way for a heavy one.

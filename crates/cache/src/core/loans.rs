@@ -61,7 +61,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     /// Gives a shard up to `need` of the weight that was `got` for it, the account the rest.
-    fn lend(&self, cell: &ShardCell<K, V>, need: u64, got: u64) {
+    fn lend(&self, cell: &ShardCell<K, V, S>, need: u64, got: u64) {
         let used = need.min(got);
         self.hold(cell, |shard| shard.lent += used);
         if got > used {
@@ -78,7 +78,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// meanwhile, by that entry alone. What cannot be found, since the rest is pinned, is made up
     /// for by evicting the entry itself.
     #[cold]
-    pub(crate) fn find_room(&self, cell: &ShardCell<K, V>, wanted: u64) {
+    pub(crate) fn find_room(&self, cell: &ShardCell<K, V, S>, wanted: u64) {
         let number = self
             .shards
             .iter()
@@ -89,7 +89,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         self.lend(cell, wanted, got);
         if got < wanted {
             self.hold_now(cell, |shard, now| {
-                shard.evict_down_to(&self.rules, shard.lent, now.tick());
+                shard.evict_down_to(shard.lent, now.tick());
             });
         }
     }
@@ -114,7 +114,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                         ReclaimStage::Share => missing.div_ceil((count - step) as u64),
                         ReclaimStage::All => missing,
                     };
-                    shard.reclaim(&self.rules, weight, missing, now.tick())
+                    shard.reclaim(weight, missing, now.tick())
                 });
             }
         }
@@ -143,7 +143,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                     len => (shard.store.weight() / len).max(1) * EVICTED_PER_HOLD,
                 };
                 let weight = debt.min(unused.saturating_add(some));
-                shard.reclaim(&self.rules, weight, debt, now.tick())
+                shard.reclaim(weight, debt, now.tick())
             });
             self.rules.account.give_back(got);
             collected |= got > 0;

@@ -37,7 +37,7 @@ impl<K, V, S> Inner<K, V, S> {
         hash: Hashed,
         key: &Q,
         lets_go: bool,
-        clock: impl FnOnce(&ShardCell<K, V>) -> Bound,
+        clock: impl FnOnce(&ShardCell<K, V, S>) -> Bound,
     ) -> Option<Option<V>> {
         let cell = self.cell(hash);
         let is_ahead = || {
@@ -68,7 +68,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         &self,
         hash: Hashed,
         key: &Q,
-        clock: impl Fn(&ShardCell<K, V>) -> Bound + Copy,
+        clock: impl Fn(&ShardCell<K, V, S>) -> Bound + Copy,
         purpose: Purpose,
         make: impl Fn(V, bool) -> R,
     ) -> Option<R>
@@ -93,7 +93,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         &self,
         hash: Hashed,
         key: &Q,
-        clock: impl Fn(&ShardCell<K, V>) -> Bound,
+        clock: impl Fn(&ShardCell<K, V, S>) -> Bound,
         purpose: Purpose,
         make: impl Fn(V, bool) -> R,
     ) -> Option<R>
@@ -120,10 +120,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         &self,
         hash: Hashed,
         key: &Q,
-        clock: impl Fn(&ShardCell<K, V>) -> Bound,
+        clock: impl Fn(&ShardCell<K, V, S>) -> Bound,
         until: impl Fn(&Found<'_, K, V>) -> Option<u64>,
         purpose: Purpose,
-        read: impl FnOnce(&Shard<K, V>, &Found<'_, K, V>, bool) -> R,
+        read: impl FnOnce(&Shard<K, V, S>, &Found<'_, K, V>, bool) -> R,
     ) -> Option<R> {
         let cell = self.cell(hash);
         let shard = self.read(cell);
@@ -165,8 +165,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         slot: Option<Slot>,
         until: impl Fn(&Found<'_, K, V>) -> Option<u64>,
         purpose: Purpose,
-        shard: ReadGuard<'_, Shard<K, V>>,
-        read: impl FnOnce(&Shard<K, V>, &Found<'_, K, V>, bool) -> R,
+        shard: ReadGuard<'_, Shard<K, V, S>>,
+        read: impl FnOnce(&Shard<K, V, S>, &Found<'_, K, V>, bool) -> R,
     ) -> Option<R> {
         // If `read` panics, the key in it is dropped without the lock.
         let refresh;
@@ -178,7 +178,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         };
         let entry = shard.store.found(slot);
         let now = self.now();
-        let sight = shard.sight(&self.rules, slot, until(&entry), now);
+        let sight = shard.sight(slot, until(&entry), now);
         let Sight::Live { is_stale } = sight else {
             drop(shard);
             // What a load stores removes it: who loads must not wait for a listener.
@@ -198,7 +198,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
         entry.hit();
         let (on_use, on_stale) = (self.hooks.on_use.as_ref(), self.hooks.refresh.as_ref());
-        let renewal = on_use.and_then(|hook| (hook.slide)(&shard, &self.rules, slot, now));
+        let renewal = on_use.and_then(|hook| (hook.slide)(&shard, slot, now));
         refresh = on_stale
             .filter(|_| is_stale)
             .and_then(|hook| (hook.wanted)(self, &shard, hash, slot, now));

@@ -94,7 +94,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// `records` timer records; what is left of them, the wheel uses to work ahead.
     fn expire_hold(
         &self,
-        cell: &ShardCell<K, V>,
+        cell: &ShardCell<K, V, S>,
         now: u64,
         records: u32,
         budget: &mut u32,
@@ -107,8 +107,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
         let hold = records.min(*budget);
         let progress = self.hold(cell, |shard| {
-            let progress = shard.expire(&self.rules, now, hold);
-            shard.give_back(&self.rules);
+            let progress = shard.expire(now, hold);
+            shard.give_back();
             progress
         });
         *budget -= (progress.fired + progress.moved).clamp(1, *budget);
@@ -149,7 +149,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     /// Tidies one shard, in short holds of its lock; returns whether more is worth doing.
-    fn tidy_shard(&self, cell: &ShardCell<K, V>, budget: &mut u32) -> bool {
+    fn tidy_shard(&self, cell: &ShardCell<K, V, S>, budget: &mut u32) -> bool {
         cell.untidy.store(false, Relaxed);
         while *budget > 0 {
             let hold = TIDY_PER_HOLD.min(*budget);
@@ -227,7 +227,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     /// Sweeps a shard that is about to be emptied.
-    pub(crate) fn sweep_shard(&self, cell: &ShardCell<K, V>) {
+    pub(crate) fn sweep_shard(&self, cell: &ShardCell<K, V, S>) {
         let mut before = Some(u32::MAX);
         while let Some(at) = before {
             before = self.sweep_some(cell, at);
@@ -235,17 +235,17 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     /// Sweeps as many slots of a shard as one hold may; returns where to go on.
-    pub(crate) fn sweep_some(&self, cell: &ShardCell<K, V>, before: u32) -> Option<u32> {
+    pub(crate) fn sweep_some(&self, cell: &ShardCell<K, V, S>, before: u32) -> Option<u32> {
         self.sweep_slots(cell, before, ENTRIES_PER_HOLD)
     }
 
     /// Sweeps the next slots of a shard; returns where to go on.
-    fn sweep_slots(&self, cell: &ShardCell<K, V>, before: u32, count: u32) -> Option<u32> {
+    fn sweep_slots(&self, cell: &ShardCell<K, V, S>, before: u32, count: u32) -> Option<u32> {
         let hook = self.hooks.sweep.get()?;
         (hook.slots)(self, cell, before, count)
     }
 
-    fn remove_of_slots(&self, cell: &ShardCell<K, V>, before: u32, count: u32) -> Option<u32> {
+    fn remove_of_slots(&self, cell: &ShardCell<K, V, S>, before: u32, count: u32) -> Option<u32> {
         let mut found = false;
         let next = self
             .read(cell)
@@ -255,7 +255,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             });
         if found {
             self.hold_now(cell, |shard, now| {
-                shard.sweep(&self.rules, before, count, now);
+                shard.sweep(before, count, now);
             });
         }
         next
@@ -264,7 +264,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Removes an entry that a reader has found invalidated.
     fn remove_key(&self, hash: Hashed, is: &dyn Fn(&K) -> bool) {
         self.change(self.cell(hash), |shard, now| {
-            shard.remove_invalidated(&self.rules, hash, is, now);
+            shard.remove_invalidated(hash, is, now);
         });
     }
 }

@@ -159,7 +159,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         for cell in &self.shards {
             self.remove_dead(cell);
             self.change(cell, |shard, _| {
-                shard.clear(&self.rules, RemovalCause::Cleared);
+                shard.clear(RemovalCause::Cleared);
             });
         }
     }
@@ -172,10 +172,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     /// Empties a shard for good; its entries, if no listener is to get them and somebody drops
     /// them.
-    fn close_shard(&self, cell: &ShardCell<K, V>) -> Option<Emptied<K, V>> {
+    fn close_shard(&self, cell: &ShardCell<K, V, S>) -> Option<Emptied<K, V>> {
         let store = self.hold(cell, |shard| {
             shard.closed = true;
-            shard.clear(&self.rules, RemovalCause::Closed);
+            shard.clear(RemovalCause::Closed);
             shard.effects.garbage.take_store()
         })?;
         self.release_tags(&*store);
@@ -184,18 +184,18 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     /// Removes what readers do not see any more of a shard that is about to be emptied, in short
     /// holds: it has left before the rest, for a cause of its own.
-    fn remove_dead(&self, cell: &ShardCell<K, V>) {
+    fn remove_dead(&self, cell: &ShardCell<K, V, S>) {
         while self.remove_due_of(cell) {}
         self.sweep_shard(cell);
     }
 
     /// Removes some of what is due in one short hold; whether there is more.
-    fn remove_due_of(&self, cell: &ShardCell<K, V>) -> bool {
+    fn remove_due_of(&self, cell: &ShardCell<K, V, S>) -> bool {
         let has_deadlines = cell.next_deadline.get() != NEVER;
         has_deadlines
             && self
                 .hold_now(cell, |shard, now| {
-                    shard.expire(&self.rules, now.tick(), RECORDS_PER_HOLD)
+                    shard.expire(now.tick(), RECORDS_PER_HOLD)
                 })
                 .backlog
     }

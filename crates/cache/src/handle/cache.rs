@@ -144,7 +144,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let inner = &*self.inner;
         let until = |entry: &Found<'_, K, V>| Some(until(entry.value()));
         // Though none of the shard's entries may have a deadline.
-        let clock = |_: &ShardCell<K, V>| inner.bound();
+        let clock = |_: &ShardCell<K, V, S>| inner.bound();
         let read = |_: &_, entry: &Found<'_, K, V>, _| read(entry.value());
         inner.read_entry(inner.hash(key), key, clock, until, Purpose::Get, read)
     }
@@ -162,10 +162,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     pub(crate) fn read_with<Q: Hash + Equivalent<K> + ?Sized, R>(
         &self,
         key: &Q,
-        read: impl FnOnce(&Shard<K, V>, &Found<'_, K, V>) -> R,
+        read: impl FnOnce(&Shard<K, V, S>, &Found<'_, K, V>) -> R,
     ) -> Option<R> {
         let inner = &*self.inner;
-        let clock = |cell: &ShardCell<K, V>| inner.time_in(cell);
+        let clock = |cell: &ShardCell<K, V, S>| inner.time_in(cell);
         let read = |shard: &_, entry: &Found<'_, K, V>, _| read(shard, entry);
         inner.read_entry(inner.hash(key), key, clock, |_| None, Purpose::Get, read)
     }
@@ -194,12 +194,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     pub(crate) fn look<Q: Hash + Equivalent<K> + ?Sized, R>(
         &self,
         key: &Q,
-        look: impl FnOnce(&Shard<K, V>, Slot) -> R,
+        look: impl FnOnce(&Shard<K, V, S>, Slot) -> R,
     ) -> Option<R> {
         let inner = &*self.inner;
         let hash = inner.hash(key);
         let (shard, now) = inner.read_now(inner.cell(hash));
-        let slot = shard.find_live(&inner.rules, hash, key, now)?;
+        let slot = shard.find_live(hash, key, now)?;
         Some(look(&shard, slot))
     }
 }
@@ -262,7 +262,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let hash = inner.hash(key);
         let rules = &inner.rules;
         let taken = self.change_certainly(key, hash, |shard, slot, now| {
-            let (removed, dead_by) = shard.take_slot(rules, hash.place(), slot, now);
+            let (removed, dead_by) = shard.take_slot(hash.place(), slot, now);
             let cause = dead_by.unwrap_or(RemovalCause::Removed);
             shard.effects.count(rules, &removed, cause, now.tick());
             (removed, dead_by.is_none())
@@ -292,12 +292,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ) -> Option<R> {
         let inner = &*self.inner;
         let hash = inner.hash(key);
-        let rules = &inner.rules;
         let looked = self.change_certainly(key, hash, |shard, slot, now| {
             // First: a clone that panics removes nothing.
-            let is_live = shard.is_live(rules, slot, now);
+            let is_live = shard.is_live(slot, now);
             let result = is_live.then(|| look(shard.store.value(slot)));
-            shard.remove_slot(rules, hash.place(), slot, RemovalCause::Removed, now);
+            shard.remove_slot(hash.place(), slot, RemovalCause::Removed, now);
             result
         });
         looked.flatten()
@@ -309,9 +308,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         &self,
         key: &Q,
         hash: Hashed,
-        change: impl FnOnce(&mut Shard<K, V>, Slot, Moment) -> R,
+        change: impl FnOnce(&mut Shard<K, V, S>, Slot, Moment) -> R,
     ) -> Option<R> {
-        let concerned = |_: &Shard<K, V>, _| Some(());
+        let concerned = |_: &Shard<K, V, S>, _| Some(());
         let changed = self
             .inner
             .change_key(hash, key, concerned, |shard, (), now| {
@@ -474,7 +473,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let mut labels = Vec::new();
         for cell in &self.inner.shards {
             let shard = self.inner.read(cell);
-            shard.validate(&self.inner.rules, &mut labels);
+            shard.validate(&mut labels);
             assert!(
                 shard.next_deadline() >= cell.next_deadline.get(),
                 "the published deadline is too late"

@@ -89,7 +89,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let inner = &*self.inner;
         let hash = inner.hash(key);
         inner.change(inner.cell(hash), |shard, now| {
-            let slot = shard.find_live(&inner.rules, hash, key, now);
+            let slot = shard.find_live(hash, key, now);
             if let Some(slot) = slot {
                 shard.store.set_pinned(slot, pinned);
             }

@@ -62,7 +62,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let inner = &*self.inner;
         let hash = inner.hash(key);
         inner.change(inner.cell(hash), |shard, now| {
-            let slot = shard.find_live(&inner.rules, hash, key, now)?;
+            let slot = shard.find_live(hash, key, now)?;
             Some(Version(shard.store.assign_version(slot)))
         })
     }
@@ -168,7 +168,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             value,
             &mut prepared,
             |shard, prepared, (key, value), now| {
-                let slot = shard.find_live(&inner.rules, hash, &key, now);
+                let slot = shard.find_live(hash, &key, now);
                 let version = slot.map(|slot| shard.store.assign_version(slot));
                 let (Some(slot), Some(version)) = (slot, version) else {
                     return Err(((key, value), CompareError::Missing));
@@ -218,9 +218,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         value: V,
         mut prepared: Prepared<'_>,
     ) -> bool {
-        let inner = &*self.inner;
         let stored = self.change(key, value, &mut prepared, |shard, _, (key, value), now| {
-            let there = shard.find_live(&inner.rules, hash, &key, now);
+            let there = shard.find_live(hash, &key, now);
             if there.is_some() || shard.closed {
                 Err(((key, value), ()))
             } else {
@@ -270,13 +269,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         if self.version(key) != Some(version) {
             return false;
         }
-        let unchanged = |shard: &Shard<K, V>, now| {
-            let slot = shard.find_live(&inner.rules, hash, key, now)?;
+        let unchanged = |shard: &Shard<K, V, S>, now| {
+            let slot = shard.find_live(hash, key, now)?;
             (shard.store.version(slot) == Some(version.0)).then_some(slot)
         };
         let removed = inner.change_key(hash, key, unchanged, |shard, slot, now| {
             let cause = RemovalCause::Removed;
-            shard.remove_slot(&inner.rules, hash.place(), slot, cause, now)
+            shard.remove_slot(hash.place(), slot, cause, now)
         });
         removed.is_some()
     }
@@ -288,7 +287,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         key: K,
         value: V,
         prepared: &mut Prepared<'p>,
-        mut decide: impl FnMut(&mut Shard<K, V>, &mut Prepared<'p>, (K, V), Moment) -> Decision<K, V, E>,
+        mut decide: impl FnMut(
+            &mut Shard<K, V, S>,
+            &mut Prepared<'p>,
+            (K, V),
+            Moment,
+        ) -> Decision<K, V, E>,
     ) -> Result<Version, E> {
         let inner = &*self.inner;
         let hash = inner.hash(&key);
@@ -309,7 +313,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             // Only now that it is certain: a load of the key is superseded.
             shard.writing(hash, |stored| *stored == key);
             let before = shard.store.latest_version();
-            shard.put(&inner.rules, hash, key, value, prepared);
+            shard.put(hash, key, value, prepared);
             let after = shard.store.latest_version();
             // Unless the value has gone at once, its version is the one given out last.
             let version = if after == before {

@@ -110,7 +110,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Judges the next few entries and removes those that are to go. Returns where to go on.
     fn invalidate_some(
         &self,
-        cell: &ShardCell<K, V>,
+        cell: &ShardCell<K, V, S>,
         from: u32,
         invalidate: &mut impl FnMut(&K, &V) -> bool,
         removed: &mut u64,
@@ -146,7 +146,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// versions.
     fn invalidate_versions(
         &self,
-        cell: &ShardCell<K, V>,
+        cell: &ShardCell<K, V, S>,
         step: JudgedSlots,
         mut latch: Option<Arc<Flight<V>>>,
         invalidate: &mut impl FnMut(&K, &V) -> bool,
@@ -180,7 +180,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// The versions of what is to go, in order. What has none came after the walk, and stays.
     fn judge_versions(
         &self,
-        cell: &ShardCell<K, V>,
+        cell: &ShardCell<K, V, S>,
         step: JudgedSlots,
         invalidate: &mut impl FnMut(&K, &V) -> bool,
     ) -> Vec<u64> {
@@ -196,20 +196,20 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     fn is_to_go(
         &self,
-        shard: &Shard<K, V>,
+        shard: &Shard<K, V, S>,
         slot: Slot,
         now: Moment,
         invalidate: &mut impl FnMut(&K, &V) -> bool,
     ) -> bool {
         let store = &shard.store;
-        shard.is_live(&self.rules, slot, now) && invalidate(store.key(slot), store.value(slot))
+        shard.is_live(slot, now) && invalidate(store.key(slot), store.value(slot))
     }
 
     /// Removes entries under the shard's lock, except for those whose next value a closure is
     /// computing: returns the latch of one of them.
     fn remove_judged(
         &self,
-        shard: &mut Shard<K, V>,
+        shard: &mut Shard<K, V, S>,
         slots: impl Iterator<Item = Slot>,
         removed: &mut u64,
         now: Moment,
@@ -222,7 +222,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 continue;
             }
             let cause = RemovalCause::Invalidated;
-            let was_live = shard.remove_slot(&self.rules, hash.place(), slot, cause, now);
+            let was_live = shard.remove_slot(hash.place(), slot, cause, now);
             // Its time may have ended since it was judged.
             *removed += u64::from(was_live);
         }
@@ -233,7 +233,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     /// As [`Shard::writing`], for the key of an entry.
-    fn writing_slot(shard: &mut Shard<K, V>, hash: Hashed, slot: Slot) -> Option<Arc<Flight<V>>> {
+    fn writing_slot(
+        shard: &mut Shard<K, V, S>,
+        hash: Hashed,
+        slot: Slot,
+    ) -> Option<Arc<Flight<V>>> {
         let Shard {
             store,
             flights,

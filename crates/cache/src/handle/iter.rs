@@ -51,7 +51,7 @@ impl<'a, K, V, S, T> EntryScan<'a, K, V, S, T> {
 
 impl<K: Hash + Eq + Clone, V, S: BuildHasher, T> EntryScan<'_, K, V, S, T> {
     /// The next entry of those that are met, as it is now.
-    fn next(&mut self, is_met: impl Fn(&Shard<K, V>, Slot) -> bool) -> Option<T> {
+    fn next(&mut self, is_met: impl Fn(&Shard<K, V, S>, Slot) -> bool) -> Option<T> {
         let inner = &*self.cache.inner;
         loop {
             let cell = inner.shards.get(self.shard)?;
@@ -61,7 +61,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher, T> EntryScan<'_, K, V, S, T> {
                 let Some(slot) = shard.find(hash, &key) else {
                     continue;
                 };
-                let ttl = shard.ttl_of(&inner.rules, slot, now);
+                let ttl = shard.ttl_of(slot, now);
                 if ttl != Ttl::Missing && is_met(&shard, slot) {
                     return Some((self.take)(key, shard.store.value(slot), ttl));
                 }
@@ -74,7 +74,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher, T> EntryScan<'_, K, V, S, T> {
             let noted = &mut self.noted;
             let (shard, now) = inner.read_now(cell);
             self.cursor = shard.store.scan(from, ENTRIES_PER_HOLD, |slot| {
-                if is_met(&shard, slot) && shard.is_live(&inner.rules, slot, now) {
+                if is_met(&shard, slot) && shard.is_live(slot, now) {
                     noted.push_back(shard.store.key(slot).clone());
                 }
             });
@@ -203,7 +203,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 let (shard, now) = inner.read_now(cell);
                 cursor = shard.store.scan(from, COUNTED_PER_HOLD, |slot| {
                     let has = inner.rules.tags.has(shard.store.label_of(slot), &tag);
-                    count += u64::from(has && shard.is_live(&inner.rules, slot, now));
+                    count += u64::from(has && shard.is_live(slot, now));
                 });
             }
         }

@@ -55,7 +55,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             }
             inner.look_ahead(&batch, |(_, hash)| *hash);
             let now = OnceCell::new();
-            let clock = |cell: &ShardCell<K, V>| match cell.has_deadlines() {
+            let clock = |cell: &ShardCell<K, V, S>| match cell.has_deadlines() {
                 true => *now.get_or_init(|| inner.bound()),
                 false => Bound::NONE,
             };

@@ -128,7 +128,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
             while let Some(from) = cursor {
                 let (shard, present) = inner.read_now(cell);
                 cursor = shard.store.scan(from, ENTRIES_PER_HOLD, |slot| {
-                    if shard.is_live(&inner.rules, slot, present) {
+                    if shard.is_live(slot, present) {
                         entries.push(inner.kept(&shard, slot, now));
                     }
                 });
@@ -255,7 +255,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
 impl<K: Clone, V: Clone, S> Inner<K, V, S> {
     /// A copy of an entry. Runs under the reader lock.
-    fn kept(&self, shard: &Shard<K, V>, slot: Slot, now: Moment) -> SavedEntry<K, V> {
+    fn kept(&self, shard: &Shard<K, V, S>, slot: Slot, now: Moment) -> SavedEntry<K, V> {
         let store = &shard.store;
         let left = |tick| u64::try_from(now.until(tick).as_nanos()).unwrap_or(u64::MAX);
         let attributes = store.attributes(slot);
@@ -264,7 +264,7 @@ impl<K: Clone, V: Clone, S> Inner<K, V, S> {
         SavedEntry {
             key: store.key(slot).clone(),
             value: store.value(slot).clone(),
-            left_ns: shard.end_of(&self.rules, slot).map(left),
+            left_ns: shard.end_of(slot).map(left),
             limit_ns: attributes
                 .limit
                 .map(|limit| left(limit.saturating_sub(self.rules.config.grace(attributes.grace)))),

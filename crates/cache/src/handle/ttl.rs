@@ -21,7 +21,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        let end = self.look(key, |shard, slot| shard.end_of(&self.inner.rules, slot));
+        let end = self.look(key, |shard, slot| shard.end_of(slot));
         match end {
             None => Ttl::Missing,
             Some(None) => Ttl::Forever,
@@ -93,9 +93,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let hash = inner.hash(key);
         let rules = &inner.rules;
         let end_of = |now: Moment| ttl.map(|ttl| now.end(ttl));
-        let concerned = |shard: &Shard<K, V>, now| {
-            let slot = shard.find_live(rules, hash, key, now)?;
-            let old = shard.end_of(rules, slot);
+        let concerned = |shard: &Shard<K, V, S>, now| {
+            let slot = shard.find_live(hash, key, now)?;
+            let old = shard.end_of(slot);
             let end = end_of(now).unwrap_or(u64::MAX);
             condition.allows(old, end).then_some(slot)
         };
@@ -104,19 +104,19 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             if end.is_some_and(|end| end <= now.tick()) {
                 let mut removed = shard.store.remove(slot, hash.place());
                 removed.deadline = end;
-                shard.give_back(rules);
+                shard.give_back();
                 let cause = RemovalCause::Expired;
                 shard.effects.removed(rules, removed, cause, now.tick());
                 return;
             }
-            let grace = shard.grace_of(rules, slot);
+            let grace = shard.grace_of(slot);
             let deadline = end.map(|end| end.saturating_add(grace));
             if rules.config.time_to_idle.is_some() {
                 // A deadline that is given is the entry's end: reads no longer move it beyond.
                 shard.store.set_limit(slot, deadline);
             }
             shard.set_deadline(slot, deadline, now.tick());
-            rules.config.rebase(shard, slot, stated, end, now);
+            shard.rebase(slot, stated, end, now);
         });
         changed.is_some()
     }

@@ -55,7 +55,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         absent: bool,
     ) -> Option<Found<V, E>> {
         let (shard, now) = self.read_now(self.cell(hash));
-        let negative = match shard.stand_in::<E, _, _>(&self.rules, hash, key, absent, now)? {
+        let negative = match shard.stand_in::<E, _>(hash, key, absent, now)? {
             StandIn::Old(slot, error) => {
                 let old = shard.store.value(slot).clone();
                 let error = error.and_then(Negative::as_error);
@@ -107,7 +107,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         let old = {
             let (shard, now) = self.read_now(self.cell(hash));
             let slot = shard.find(hash, key)?;
-            if !shard.is_kept(&self.rules, slot, now) {
+            if !shard.is_kept(slot, now) {
                 return None;
             }
             shard.store.value(slot).clone()
@@ -245,7 +245,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         };
         let cell = self.cell(by.hash);
         let claim = self.hold_now(cell, |shard, now| {
-            shard.claim::<E, _>(&self.rules, &by, now)
+            shard.claim::<E>(&self.rules.tags, &by, now)
         });
         claim.unwrap_or_else(|why| panic!("{why}"))
     }

@@ -59,7 +59,7 @@ struct Latched<'a, K: Hash + Eq, V, S: BuildHasher> {
 impl<K: Hash + Eq, V, S: BuildHasher> Latched<'_, K, V, S> {
     /// Makes the last change under the shard's lock and opens the latch. `change` is told whether
     /// the shard was emptied meanwhile.
-    fn open<R>(mut self, change: impl FnOnce(&mut Shard<K, V>, bool, Moment) -> R) -> R {
+    fn open<R>(mut self, change: impl FnOnce(&mut Shard<K, V, S>, bool, Moment) -> R) -> R {
         let inner = self.inner;
         let result = inner.change(inner.cell(self.hash), |shard, now| {
             let ended = shard.flights.remove(self.hash.0, &self.flight);
@@ -114,7 +114,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         let latched = self.latch(hash, &key);
         let (old, tags) = {
             let (shard, now) = self.read_now(self.cell(hash));
-            let slot = shard.find_live(&self.rules, hash, &**key, now);
+            let slot = shard.find_live(hash, &**key, now);
             let label = slot.map_or(0, |slot| shard.store.label_of(slot));
             let old = slot.map(|slot| shard.store.value(slot).clone());
             (old, self.rules.tags.lend_any(label))
@@ -129,7 +129,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
                 let entry = (key.into_inner(), value);
                 return Ok(
                     self.compute_value(latched, entry, old, |shard, key, _, now| {
-                        let slot = shard.find_live(&self.rules, hash, key, now)?;
+                        let slot = shard.find_live(hash, key, now)?;
                         Some((self.as_before(shard, slot, weight, fits, now), true))
                     }),
                 );
@@ -145,7 +145,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         let entry = (key.into_inner(), value);
         Ok(
             self.compute_value(latched, entry, old, |shard, key, cleared, now| {
-                let was_there = shard.find_live(&self.rules, hash, key, now).is_some();
+                let was_there = shard.find_live(hash, key, now).is_some();
                 let puts = match put_if {
                     None => true,
                     // The entry may have been swept since.
@@ -187,7 +187,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         let hash = latched.hash;
         let was_there = latched.open(|shard, _, now| {
             shard.forget_negative(hash, |stored| stored == key);
-            shard.remove(&self.rules, hash, key, RemovalCause::Removed, now)
+            shard.remove(hash, key, RemovalCause::Removed, now)
         });
         match was_there {
             true => old.into_inner().map_or(Computed::Absent, Computed::Removed),
@@ -203,7 +203,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         latched: Latched<'_, K, V, S>,
         (key, value): (Arc<K>, V),
         old: Quiet<'_, Option<V>>,
-        prepare: impl FnOnce(&Shard<K, V>, &K, bool, Moment) -> Option<(Prepared<'p>, bool)>,
+        prepare: impl FnOnce(&Shard<K, V, S>, &K, bool, Moment) -> Option<(Prepared<'p>, bool)>,
     ) -> Computed<V> {
         let hash = latched.hash;
         let result = value.clone();
@@ -214,7 +214,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             };
             shard.forget_negative(hash, |stored| *stored == *key);
             let (key, new) = own(key, &mut value)?;
-            let is_stored = shard.put(&self.rules, hash, key, new, &prepared);
+            let is_stored = shard.put(hash, key, new, &prepared);
             Ok(is_stored.then_some(was_there))
         });
         let stored = put.as_ref().ok().copied().flatten();

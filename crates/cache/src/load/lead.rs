@@ -96,7 +96,7 @@ impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher> Lead<'a, K, V, S> {
         let (inner, key) = (self.inner, self.key.as_deref().filter(|_| is_wanted)?);
         let (shard, now) = inner.read_now(inner.cell(self.hash));
         let slot = shard.find(self.hash, key)?;
-        if !shard.is_kept(&inner.rules, slot, now) {
+        if !shard.is_kept(slot, now) {
             return None;
         }
         let inherited = Inherited::of(&inner.rules, &shard, slot);
@@ -191,7 +191,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         let unused = inner.change(inner.cell(hash), |shard, now| {
             prepared.now = now;
             let landing = self.landing();
-            shard.land_value(&inner.rules, &landing, key, &mut value, &prepared, lives_on)
+            shard.land_value(&landing, key, &mut value, &prepared, lives_on)
         });
         inner.counters.discard_pair(unused, value);
     }
@@ -202,7 +202,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         let inner = self.inner;
         let Some(key) = self.key.take() else { return };
         inner.change(inner.cell(self.hash), |shard, now| {
-            shard.land_private(&inner.rules, &self.landing(), &key, now);
+            shard.land_private(&self.landing(), &key, now);
         });
         inner.counters.discard(key);
         self.end_for_waiters(|| Ending::Private);
@@ -220,7 +220,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         }
         let key = self.key.take()?;
         let unused = inner.change(inner.cell(hash), |shard, now| {
-            shard.land_negative(&inner.rules, &self.landing(), key, &negative, ttl, now)
+            shard.land_negative(&self.landing(), key, &negative, ttl, now)
         });
         inner.counters.discard(unused);
         self.end_for_waiters(|| Ending::Negative(negative));
@@ -241,7 +241,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
     }
 
     /// Returns whether no writer has superseded the flight.
-    pub(super) fn stands(&self, shard: &Shard<K, V>) -> bool {
+    pub(super) fn stands(&self, shard: &Shard<K, V, S>) -> bool {
         shard.flights.key_of(self.hash.0, &self.flight).is_some()
     }
 
@@ -264,7 +264,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         let Some(key) = &self.key else { return };
         let inner = self.inner;
         inner.change(inner.cell(self.hash), |shard, now| {
-            shard.try_later(&inner.rules, self.hash, key, now);
+            shard.try_later(self.hash, key, now);
         });
     }
 

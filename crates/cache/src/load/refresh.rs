@@ -63,7 +63,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// The key of a stale entry whose refresh is to be queued.
     fn key_to_refresh(
         &self,
-        shard: &Shard<K, V>,
+        shard: &Shard<K, V, S>,
         hash: Hashed,
         slot: Slot,
         now: Moment,
@@ -88,7 +88,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         };
         let key = Arc::new(key);
         let flight = self.hold_now(self.cell(hash), |shard, now| {
-            let slot = shard.find_live(&self.rules, hash, &*key, now)?;
+            let slot = shard.find_live(hash, &*key, now)?;
             let wanted = !shard.closed && shard.needs_load(hash, &*key, slot, now);
             wanted.then(|| shard.flights.start(hash.0, Arc::clone(&key), Phase::Vacant))
         });
@@ -186,7 +186,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         };
         let (shard, now) = self.read_now(self.cell(job.hash));
         let key = shard.flights.key_of(job.hash.0, &job.flight)?;
-        let slot = shard.find_live(&self.rules, job.hash, &**key, now)?;
+        let slot = shard.find_live(job.hash, &**key, now)?;
         Some(Some(clone(shard.store.value(slot))))
     }
 
@@ -195,7 +195,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let Job { hash, flight } = job;
         self.hold_now(self.cell(*hash), |shard, now| {
             let key = Arc::clone(shard.flights.key_of(hash.0, flight)?);
-            let slot = shard.find_live(&self.rules, *hash, &*key, now);
+            let slot = shard.find_live(*hash, &*key, now);
             if let Some(slot) = slot.filter(|_| flight.take()) {
                 return Some((key, Inherited::of(&self.rules, shard, slot)));
             }

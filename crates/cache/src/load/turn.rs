@@ -24,7 +24,7 @@ use crate::quiet::Quiet;
 use crate::removal::RemovalCause;
 use crate::shard::Shard;
 use crate::shard::flight::{Flight, Phase, REENTRY, WaitEnd};
-use crate::shard::rules::{Hashed, Rules};
+use crate::shard::rules::Hashed;
 use crate::shard::write::Prepared;
 
 /// A closure's decision was not carried out: the key was changed while it ran.
@@ -134,7 +134,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
     /// The live value of a key.
     fn value_now(&self, hash: Hashed, key: &K) -> Option<V> {
         let (shard, now) = self.read_now(self.cell(hash));
-        let slot = shard.find_live(&self.rules, hash, key, now)?;
+        let slot = shard.find_live(hash, key, now)?;
         Some(shard.store.value(slot).clone())
     }
 
@@ -167,11 +167,11 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
     fn remove_in_turn(&self, turn: &KeyTurn<'_, K, V, S>) -> Result<(), Superseded> {
         let KeyTurn { hash, key, .. } = *turn;
         self.change(self.cell(hash), |shard, now| {
-            let slot = turn.unchanged(&self.rules, shard, now)?;
+            let slot = turn.unchanged(shard, now)?;
             shard.forget_negative(hash, |stored| stored == key);
             if let Some(slot) = slot {
                 let cause = RemovalCause::Removed;
-                shard.remove_slot(&self.rules, hash.place(), slot, cause, now);
+                shard.remove_slot(hash.place(), slot, cause, now);
             }
             Ok(())
         })
@@ -207,18 +207,18 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
         &'p self,
         turn: &KeyTurn<'_, K, V, S>,
         value: V,
-        prepare: impl FnOnce(&Shard<K, V>, Option<Slot>, Moment) -> Prepared<'p>,
+        prepare: impl FnOnce(&Shard<K, V, S>, Option<Slot>, Moment) -> Prepared<'p>,
     ) -> Result<(V, bool), Superseded> {
         let KeyTurn { hash, key, .. } = *turn;
         let result = Quiet::new(value.clone(), &self.counters);
         // The table's key is not to be had: the flight is handed on.
         let mut entry = Some((key.clone(), value));
         let stored = self.change(self.cell(hash), |shard, now| {
-            let slot = turn.unchanged(&self.rules, shard, now)?;
+            let slot = turn.unchanged(shard, now)?;
             let prepared = prepare(shard, slot, now);
             shard.forget_negative(hash, |stored| stored == key);
             let (key, value) = entry.take().expect("stored once");
-            Ok(shard.put(&self.rules, hash, key, value, &prepared))
+            Ok(shard.put(hash, key, value, &prepared))
         });
         self.counters.discard_pairs(entry.into_iter());
         let is_stored = stored?;
@@ -228,13 +228,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
 
 impl<K: Hash + Eq, V, S: BuildHasher> KeyTurn<'_, K, V, S> {
     /// The place of the entry that the closure has seen, if it has seen one.
-    fn unchanged(
-        &self,
-        rules: &Rules<K, V, S>,
-        shard: &Shard<K, V>,
-        now: Moment,
-    ) -> Result<Option<Slot>, Superseded> {
-        let slot = shard.find_live(rules, self.hash, self.key, now);
+    fn unchanged(&self, shard: &Shard<K, V, S>, now: Moment) -> Result<Option<Slot>, Superseded> {
+        let slot = shard.find_live(self.hash, self.key, now);
         if self.lead.stands(shard) && slot.is_some() == self.there {
             Ok(slot)
         } else {

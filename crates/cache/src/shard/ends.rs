@@ -136,7 +136,7 @@ pub(crate) struct Inherited<'a, K, V, S> {
 
 impl<'a, K, V, S> Inherited<'a, K, V, S> {
     /// Of an entry, dead or alive.
-    pub(crate) fn of(rules: &'a Rules<K, V, S>, shard: &Shard<K, V>, slot: Slot) -> Self {
+    pub(crate) fn of(rules: &'a Rules<K, V, S>, shard: &Shard<K, V, S>, slot: Slot) -> Self {
         let attributes = shard.store.attributes(slot);
         Self {
             rules,
@@ -213,40 +213,35 @@ impl<K, V> Config<K, V> {
         };
         hard.map(|hard| hard.saturating_sub(self.grace(attributes.grace)))
     }
+}
 
+impl<K, V, S> Shard<K, V, S> {
     /// Notes that an entry was given another end, now.
     #[inline]
     pub(crate) fn rebase(
-        &self,
-        shard: &mut Shard<K, V>,
+        &mut self,
         slot: Slot,
         ttl: impl FnOnce() -> StatedTtl,
         end: Option<u64>,
         now: Moment,
     ) {
-        if self.uses_stated() || self.refresh_after.is_some() {
-            self.rebase_soft(shard, slot, ttl(), end, now);
+        let config = &self.rules.config;
+        if config.uses_stated() || config.refresh_after.is_some() {
+            self.rebase_soft(slot, ttl(), end, now);
         }
     }
 
     #[cold]
-    fn rebase_soft(
-        &self,
-        shard: &mut Shard<K, V>,
-        slot: Slot,
-        ttl: StatedTtl,
-        end: Option<u64>,
-        now: Moment,
-    ) {
-        let store = &mut shard.store;
+    fn rebase_soft(&mut self, slot: Slot, ttl: StatedTtl, end: Option<u64>, now: Moment) {
+        let (store, config) = (&mut self.store, &self.rules.config);
         let mut stated = StatedLifetime::from_notes(store.notes(slot));
-        if self.uses_stated() {
+        if config.uses_stated() {
             stated.ttl = ttl;
             store.set_notes(slot, stated.notes());
         }
         // What was said of the value's freshness holds whatever its end.
         if stated.fresh_for.is_none() {
-            store.set_soft(slot, self.soft(None, end, now));
+            store.set_soft(slot, config.soft(None, end, now));
         }
     }
 }
@@ -262,18 +257,13 @@ pub(crate) struct Renewal {
     changes: u64,
 }
 
-impl<K, V> Shard<K, V> {
+impl<K, V, S> Shard<K, V, S> {
     /// A live entry was read: slides its deadline. Returns what to set when that takes the writer's
     /// lock.
-    pub(crate) fn slide<S>(
-        &self,
-        rules: &Rules<K, V, S>,
-        slot: Slot,
-        now: Moment,
-    ) -> Option<Renewal> {
+    pub(crate) fn slide(&self, slot: Slot, now: Moment) -> Option<Renewal> {
         let store = &self.store;
-        let config = &rules.config;
-        let grace = self.grace_of(rules, slot);
+        let config = &self.rules.config;
+        let grace = self.grace_of(slot);
         let expiry = config.expiry.as_ref();
         let stated = expiry.map(|expiry| (expiry, StatedLifetime::from_notes(store.notes(slot))));
         if let Some((expiry, stated)) = stated.filter(|(_, stated)| !stated.is_given()) {
@@ -322,16 +312,15 @@ impl<K, V> Shard<K, V> {
     }
 
     /// Gives an entry the end that its use has decided.
-    pub(crate) fn renew<S>(
+    pub(crate) fn renew(
         &mut self,
-        rules: &Rules<K, V, S>,
         hash: Hashed,
         is: &dyn Fn(&K) -> bool,
         renewal: Renewal,
         now: Moment,
     ) {
         let slot = self.store.find(hash.place(), is);
-        let Some(slot) = slot.filter(|slot| self.is_live(rules, *slot, now)) else {
+        let Some(slot) = slot.filter(|slot| self.is_live(*slot, now)) else {
             return;
         };
         // This write has counted itself: exactly one more change means that no other writer came
@@ -339,7 +328,7 @@ impl<K, V> Shard<K, V> {
         let renewal = if self.changes == renewal.changes.wrapping_add(1) {
             renewal
         } else {
-            match self.slide(rules, slot, now) {
+            match self.slide(slot, now) {
                 Some(renewal) => renewal,
                 None => return,
             }

@@ -20,8 +20,8 @@ use crate::removal::RemovalCause;
 use crate::shard::Shard;
 use crate::shard::config::Config;
 use crate::shard::flight::{Flight, Negative, Phase, REENTRY, SUSPENDED};
-use crate::shard::rules::{Hashed, Rules};
-use crate::shard::tags::LentTags;
+use crate::shard::rules::Hashed;
+use crate::shard::tags::{LentTags, Tags};
 use crate::shard::write::Prepared;
 use crate::stats::Count;
 
@@ -45,27 +45,27 @@ pub(crate) enum Claim<'r, V> {
     Join(Arc<Flight<V>>),
 }
 
-impl<K: Eq, V> Shard<K, V> {
+impl<K: Eq, V, S> Shard<K, V, S> {
     /// Claims a key for a caller whose loader may fail with `E`.
     ///
     /// # Errors
     ///
     /// Why it would wait for itself, or keep its thread from going on with the load that it waits
     /// for.
-    pub(crate) fn claim<'r, E: Send + Sync + 'static, S>(
+    pub(crate) fn claim<'r, E: Send + Sync + 'static>(
         &mut self,
-        rules: &'r Rules<K, V, S>,
+        tags: &'r Tags,
         by: &Claimant<'_, K>,
         now: Moment,
     ) -> Result<Claim<'r, V>, &'static str> {
         let (hash, key) = (by.hash, &**by.key);
-        let slot = self.find_live(rules, hash, key, now);
+        let slot = self.find_live(hash, key, now);
         let flight = self.flights.find(hash.0, |stored| stored == key).cloned();
         let flight = flight.filter(|_| !is_planted(Fault::TwoLeads));
         let is_answered = match slot {
             Some(slot) => flight.is_some() || !self.is_due(slot, now),
             None => {
-                let answer = self.stand_in::<E, _, _>(rules, hash, key, by.absent, now);
+                let answer = self.stand_in::<E, _>(hash, key, by.absent, now);
                 answer.is_some()
             }
         };
@@ -75,7 +75,7 @@ impl<K: Eq, V> Shard<K, V> {
         match flight {
             None => {
                 let label = slot.map_or(0, |slot| self.store.label_of(slot));
-                let tags = rules.tags.lend_any(label);
+                let tags = tags.lend_any(label);
                 let key = Arc::clone(by.key);
                 let flight = self.flights.start(hash.0, key, Phase::Running);
                 Ok(Claim::Lead(flight, tags))
@@ -111,9 +111,9 @@ pub(crate) fn own<K, V>(key: Arc<K>, value: &mut Option<V>) -> Result<(K, V), Ar
     }
 }
 
-impl<K: Hash + Eq, V> Shard<K, V> {
+impl<K: Hash + Eq, V, S: BuildHasher> Shard<K, V, S> {
     /// Takes the flight out of the table; tells whether what the loader says counts.
-    fn land<S>(&mut self, rules: &Rules<K, V, S>, landing: &Landing<'_, V>, key: &Arc<K>) -> bool {
+    fn land(&mut self, landing: &Landing<'_, V>, key: &Arc<K>) -> bool {
         let Some(ended) = self.flights.remove(landing.hash.0, landing.flight) else {
             return false;
         };
@@ -121,21 +121,20 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         if !Arc::ptr_eq(&ended.key, key) {
             self.effects.garbage.keys.push(ended.key);
         }
-        !rules.tags.are_overtaken(landing.tags)
+        !self.rules.tags.are_overtaken(landing.tags)
     }
 
     /// Stores a loaded value; `lives_on` if it is the old one, which has not changed. Gives the key
     /// back if the value does not count; it stays where it was then.
-    pub(crate) fn land_value<S: BuildHasher>(
+    pub(crate) fn land_value(
         &mut self,
-        rules: &Rules<K, V, S>,
         landing: &Landing<'_, V>,
         key: Arc<K>,
         value: &mut Option<V>,
         prepared: &Prepared<'_>,
         lives_on: bool,
     ) -> Option<Arc<K>> {
-        if !self.land(rules, landing, &key) {
+        if !self.land(landing, &key) {
             return Some(key);
         }
         let (key, new) = match own(key, value) {
@@ -145,50 +144,43 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         let hash = landing.hash;
         self.forget_negative(hash, |stored| *stored == key);
         match lives_on {
-            true => self.live_on(rules, hash, key, new, prepared),
-            false => self.put(rules, hash, key, new, prepared),
+            true => self.live_on(hash, key, new, prepared),
+            false => self.put(hash, key, new, prepared),
         };
         None
     }
 
     /// The value is for its caller alone: an old one goes.
-    pub(crate) fn land_private<S>(
-        &mut self,
-        rules: &Rules<K, V, S>,
-        landing: &Landing<'_, V>,
-        key: &Arc<K>,
-        now: Moment,
-    ) {
-        if self.land(rules, landing, key) {
+    pub(crate) fn land_private(&mut self, landing: &Landing<'_, V>, key: &Arc<K>, now: Moment) {
+        if self.land(landing, key) {
             self.forget_negative(landing.hash, |stored| *stored == **key);
-            self.remove(rules, landing.hash, &**key, RemovalCause::Removed, now);
+            self.remove(landing.hash, &**key, RemovalCause::Removed, now);
         }
     }
 
     /// There is no value: an absence removes an old one, an error keeps it for a while. Remembers
     /// it for `ttl`. Gives the key back if it is not kept.
-    pub(crate) fn land_negative<S: BuildHasher>(
+    pub(crate) fn land_negative(
         &mut self,
-        rules: &Rules<K, V, S>,
         landing: &Landing<'_, V>,
         key: Arc<K>,
         negative: &Negative,
         ttl: Option<Duration>,
         now: Moment,
     ) -> Option<Arc<K>> {
-        if !self.land(rules, landing, &key) {
+        if !self.land(landing, &key) {
             return Some(key);
         }
         let hash = landing.hash;
         match negative {
             Negative::Absent => {
-                self.remove(rules, hash, &*key, RemovalCause::Removed, now);
+                self.remove(hash, &*key, RemovalCause::Removed, now);
             }
-            Negative::Error(_) => self.try_later(rules, hash, &key, now),
+            Negative::Error(_) => self.try_later(hash, &key, now),
         }
         // This answer is the latest, remembered or not.
         self.forget_negative(hash, |stored| *stored == *key);
-        let (Some(ttl), Some(new)) = (ttl, rules.config.new_memory) else {
+        let (Some(ttl), Some(new)) = (ttl, self.rules.config.new_memory) else {
             return Some(key);
         };
         if self.closed {
@@ -201,8 +193,8 @@ impl<K: Hash + Eq, V> Shard<K, V> {
             (key, negative.clone()),
             deadline,
             now.tick(),
-            rules.config.negatives_per_shard,
-            &|key| rules.place_of(key),
+            self.rules.config.negatives_per_shard,
+            &|key| self.rules.place_of(key),
         );
         if evicted.is_some() {
             self.effects.counts.add(Count::NegativeEvicted, 1);
@@ -227,22 +219,16 @@ pub(crate) fn may_fail<E: 'static>() -> bool {
     TypeId::of::<E>() != TypeId::of::<Infallible>()
 }
 
-impl<K: Eq, V> Shard<K, V> {
+impl<K: Eq, V, S> Shard<K, V, S> {
     /// A load has failed. An old value that needs a new one is served in its place for a while.
-    pub(crate) fn try_later<S>(
-        &mut self,
-        rules: &Rules<K, V, S>,
-        hash: Hashed,
-        key: &K,
-        now: Moment,
-    ) {
+    pub(crate) fn try_later(&mut self, hash: Hashed, key: &K, now: Moment) {
         let Some(slot) = self.find(hash, key) else {
             return;
         };
-        let is_live = self.is_live(rules, slot, now);
+        let is_live = self.is_live(slot, now);
         let is_fresh = is_live && !self.is_due(slot, now);
-        if !is_fresh && self.is_kept(rules, slot, now) {
-            rules
+        if !is_fresh && self.is_kept(slot, now) {
+            self.rules
                 .config
                 .put_off(&mut self.store, slot, is_live, now.tick());
         }

@@ -1,8 +1,9 @@
 //! One shard: all rules of a cache, without a clock, a lock or a thread.
 //!
-//! State in, effects out: each call is told what time it is, and by which [`Rules`](rules::Rules)
-//! to act. What it leaves to do (events, garbage, an earlier deadline, wishes to other shards)
-//! stays in the shard until a [hold](crate::core::inner::Hold) has released the lock.
+//! State in, effects out: each call is told what time it is, and acts by the
+//! [`Rules`](rules::Rules) that all shards of a cache share. What it leaves to do (events, garbage,
+//! an earlier deadline, wishes to other shards) stays in the shard until a
+//! [hold](crate::core::inner::Hold) has released the lock.
 
 pub(crate) mod by_hash;
 pub(crate) mod config;
@@ -38,7 +39,8 @@ const REPUBLISH_EVERY: u32 = 64;
 const UNTIDY: u32 = 512;
 
 #[repr(C, align(64))]
-pub(crate) struct Shard<K, V> {
+pub(crate) struct Shard<K, V, S> {
+    pub(crate) rules: Arc<Rules<K, V, S>>,
     pub(crate) store: TypedStore<K, V>,
     /// Weight that the account has lent.
     pub(crate) lent: u64,
@@ -56,11 +58,12 @@ pub(crate) struct Shard<K, V> {
     pub(crate) changes: u64,
 }
 
-impl<K, V> Shard<K, V> {
-    pub(crate) fn new(lent: u64, store: TypedStore<K, V>) -> Self {
+impl<K, V, S> Shard<K, V, S> {
+    pub(crate) fn new(rules: Arc<Rules<K, V, S>>, store: TypedStore<K, V>) -> Self {
         Self {
             store,
-            lent,
+            lent: rules.account.first_loan(),
+            rules,
             flights: Flights::new(),
             negatives: Negatives::new(),
             effects: Effects::new(),
@@ -153,13 +156,14 @@ impl<K, V> Shard<K, V> {
     }
 
     /// Panics if the structure is broken. Adds the labels of all entries that are here. For tests.
-    pub(crate) fn validate<S: BuildHasher>(&self, rules: &Rules<K, V, S>, labels: &mut Vec<u64>)
+    pub(crate) fn validate(&self, labels: &mut Vec<u64>)
     where
         K: Hash,
+        S: BuildHasher,
     {
-        let place_of = |key: &K| rules.place_of(key);
+        let place_of = |key: &K| self.rules.place_of(key);
         self.store.validate(&place_of);
-        let most = rules.config.negatives_per_shard;
+        let most = self.rules.config.negatives_per_shard;
         self.negatives.validate(most, &place_of);
         labels.extend(self.store.labels());
         for entries in self.effects.outbox.shards() {

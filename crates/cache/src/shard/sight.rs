@@ -9,7 +9,7 @@ use super::Shard;
 use super::config::earlier;
 use super::flight::Negative;
 use super::loading::may_fail;
-use super::rules::{Hashed, Rules};
+use super::rules::Hashed;
 use crate::lifetime::Ttl;
 use crate::planted::{Fault, is_planted};
 use crate::removal::RemovalCause;
@@ -34,19 +34,13 @@ pub(crate) enum StandIn<'s> {
     Remembered(&'s Negative),
 }
 
-impl<K, V> Shard<K, V> {
+impl<K, V, S> Shard<K, V, S> {
     /// An entry as a reader sees it that wants none after `until`.
-    pub(crate) fn sight<S>(
-        &self,
-        rules: &Rules<K, V, S>,
-        slot: Slot,
-        until: Option<u64>,
-        now: Moment,
-    ) -> Sight {
-        if !self.is_valid(rules, slot) {
+    pub(crate) fn sight(&self, slot: Slot, until: Option<u64>, now: Moment) -> Sight {
+        if !self.is_valid(slot) {
             return Sight::Invalidated;
         }
-        match is_over(earlier(self.end_of(rules, slot), until), now) {
+        match is_over(earlier(self.end_of(slot), until), now) {
             true => Sight::Over,
             false => Sight::Live {
                 is_stale: self.is_stale(slot, now),
@@ -70,9 +64,8 @@ impl<K, V> Shard<K, V> {
 
     /// The answer for a caller whose loader may fail with `E`, if the key has no live entry.
     /// `absent`: an absence is an answer.
-    pub(crate) fn stand_in<E: Send + Sync + 'static, Q: Equivalent<K> + ?Sized, S>(
+    pub(crate) fn stand_in<E: Send + Sync + 'static, Q: Equivalent<K> + ?Sized>(
         &self,
-        rules: &Rules<K, V, S>,
         hash: Hashed,
         key: &Q,
         absent: bool,
@@ -85,7 +78,7 @@ impl<K, V> Shard<K, V> {
             .filter(|negative| negative.answers::<E>(absent));
         let old = self
             .find(hash, key)
-            .filter(|slot| may_fail::<E>() && self.is_put_off(rules, *slot, now));
+            .filter(|slot| may_fail::<E>() && self.is_put_off(*slot, now));
         match old {
             Some(old) => Some(StandIn::Old(old, remembered)),
             None => remembered.map(StandIn::Remembered),
@@ -93,56 +86,55 @@ impl<K, V> Shard<K, V> {
     }
 }
 
-impl<K, V> Shard<K, V> {
+impl<K, V, S> Shard<K, V, S> {
     /// Finds a key whose entry readers see.
     #[inline]
-    pub(crate) fn find_live<Q: Equivalent<K> + ?Sized, S>(
+    pub(crate) fn find_live<Q: Equivalent<K> + ?Sized>(
         &self,
-        rules: &Rules<K, V, S>,
         hash: Hashed,
         key: &Q,
         now: Moment,
     ) -> Option<Slot> {
         let slot = self.find(hash, key)?;
-        self.is_live(rules, slot, now).then_some(slot)
+        self.is_live(slot, now).then_some(slot)
     }
 
     /// The end of an entry as readers see it; the store keeps it for the grace period longer.
     #[inline]
-    pub(crate) fn end_of<S>(&self, rules: &Rules<K, V, S>, slot: Slot) -> Option<u64> {
-        let (deadline, grace) = (self.store.deadline(slot), self.grace_of(rules, slot));
+    pub(crate) fn end_of(&self, slot: Slot) -> Option<u64> {
+        let (deadline, grace) = (self.store.deadline(slot), self.grace_of(slot));
         deadline.map(|deadline| deadline.saturating_sub(grace))
     }
 
     /// Returns how long the store keeps an entry after its end.
     #[inline]
-    pub(crate) fn grace_of<S>(&self, rules: &Rules<K, V, S>, slot: Slot) -> u64 {
+    pub(crate) fn grace_of(&self, slot: Slot) -> u64 {
         if self.store.has_attributes(slot) {
-            rules.config.grace(self.store.grace(slot))
+            self.rules.config.grace(self.store.grace(slot))
         } else {
-            rules.config.grace
+            self.rules.config.grace
         }
     }
 
     /// Returns whether none of an entry's tags was invalidated.
     #[inline(always)]
-    fn is_valid<S>(&self, rules: &Rules<K, V, S>, slot: Slot) -> bool {
-        !self.store.has_attributes(slot) || rules.tags.is_current(self.store.label_of(slot))
+    fn is_valid(&self, slot: Slot) -> bool {
+        !self.store.has_attributes(slot) || self.rules.tags.is_current(self.store.label_of(slot))
     }
 
     /// Returns whether readers see an entry: its time is not over, and none of its tags was
     /// invalidated.
     #[inline]
-    pub(crate) fn is_live<S>(&self, rules: &Rules<K, V, S>, slot: Slot, now: Moment) -> bool {
-        !is_over(self.end_of(rules, slot), now) && self.is_valid(rules, slot)
+    pub(crate) fn is_live(&self, slot: Slot, now: Moment) -> bool {
+        !is_over(self.end_of(slot), now) && self.is_valid(slot)
     }
 
     /// Returns the time that an entry has left.
-    pub(crate) fn ttl_of<S>(&self, rules: &Rules<K, V, S>, slot: Slot, now: Moment) -> Ttl {
-        if !self.is_live(rules, slot, now) {
+    pub(crate) fn ttl_of(&self, slot: Slot, now: Moment) -> Ttl {
+        if !self.is_live(slot, now) {
             return Ttl::Missing;
         }
-        match self.end_of(rules, slot) {
+        match self.end_of(slot) {
             None => Ttl::Forever,
             Some(end) => Ttl::Left(now.until(end)),
         }
@@ -150,16 +142,14 @@ impl<K, V> Shard<K, V> {
 
     /// Why an entry is not there for readers; `None` when it is. Nothing tells whether its time was
     /// over before a tag of it was invalidated: then it counts as invalidated.
-    pub(crate) fn dead_by<S>(
-        &self,
-        rules: &Rules<K, V, S>,
-        slot: Slot,
-        now: Moment,
-    ) -> Option<RemovalCause> {
-        if self.is_live(rules, slot, now) {
+    pub(crate) fn dead_by(&self, slot: Slot, now: Moment) -> Option<RemovalCause> {
+        if self.is_live(slot, now) {
             return None;
         }
-        Some(rules.cause_of(self.store.label_of(slot), RemovalCause::Expired))
+        Some(
+            self.rules
+                .cause_of(self.store.label_of(slot), RemovalCause::Expired),
+        )
     }
 
     /// Returns whether a live entry is past its soft deadline.
@@ -176,17 +166,17 @@ impl<K, V> Shard<K, V> {
     }
 
     /// Returns whether an entry, dead or alive, may be served because a load has failed.
-    pub(crate) fn is_kept<S>(&self, rules: &Rules<K, V, S>, slot: Slot, now: Moment) -> bool {
+    pub(crate) fn is_kept(&self, slot: Slot, now: Moment) -> bool {
         let store = &self.store;
-        !is_over(store.deadline(slot), now) && rules.tags.is_current(store.label_of(slot))
+        !is_over(store.deadline(slot), now) && self.rules.tags.is_current(store.label_of(slot))
     }
 
     /// Returns whether a dead entry is served without a load because the last load has just failed.
-    pub(crate) fn is_put_off<S>(&self, rules: &Rules<K, V, S>, slot: Slot, now: Moment) -> bool {
+    pub(crate) fn is_put_off(&self, slot: Slot, now: Moment) -> bool {
         let soft = self.store.soft(slot);
         soft.is_put_off()
             && soft.due().is_some_and(|tick| now.tick() < tick)
-            && self.is_kept(rules, slot, now)
+            && self.is_kept(slot, now)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::removal::RemovalCause;
 use crate::shard::Shard;
 use crate::shard::effects::ShardRequest;
 use crate::shard::flight::Flight;
-use crate::shard::rules::{Hashed, Rules};
+use crate::shard::rules::Hashed;
 use crate::shard::tags::HeldTags;
 use crate::stats::Count;
 
@@ -51,12 +51,11 @@ impl Prepared<'_> {
     }
 }
 
-impl<K: Hash + Eq, V> Shard<K, V> {
+impl<K: Hash + Eq, V, S: BuildHasher> Shard<K, V, S> {
     /// As [`put`](Self::put), of any key: a load of it is superseded, an error or absence
     /// forgotten. Gives back what is to be stored once a latch opens.
-    pub(crate) fn put_unless_latched<S: BuildHasher>(
+    pub(crate) fn put_unless_latched(
         &mut self,
-        rules: &Rules<K, V, S>,
         hash: Hashed,
         key: K,
         value: V,
@@ -65,76 +64,56 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         if let Some(latch) = self.writing(hash, |stored| *stored == key) {
             return Some(Latched { latch, key, value });
         }
-        self.put(rules, hash, key, value, prepared);
+        self.put(hash, key, value, prepared);
         None
     }
 
     /// Stores a prepared entry; tells whether it did. A closed cache drops it.
-    pub(crate) fn put<S: BuildHasher>(
-        &mut self,
-        rules: &Rules<K, V, S>,
-        hash: Hashed,
-        key: K,
-        value: V,
-        prepared: &Prepared<'_>,
-    ) -> bool {
+    pub(crate) fn put(&mut self, hash: Hashed, key: K, value: V, prepared: &Prepared<'_>) -> bool {
         if self.closed {
             self.effects.garbage.push(key, value);
             return false;
         }
         let attributes = prepared.attributes;
-        if !prepared.fits || prepared.is_over() || !rules.tags.is_current(attributes.label) {
-            self.turn_away(rules, hash, key, value, prepared);
+        if !prepared.fits || prepared.is_over() || !self.rules.tags.is_current(attributes.label) {
+            self.turn_away(hash, key, value, prepared);
             return prepared.fits;
         }
         match self.find(hash, &key) {
             Some(slot) => {
-                self.replace(rules, slot, key, value, prepared);
+                self.replace(slot, key, value, prepared);
                 let (deadline, tick) = (attributes.deadline, prepared.now.tick());
-                self.is_stored(rules, slot, deadline, tick);
+                self.is_stored(slot, deadline, tick);
             }
-            None => self.put_new(rules, hash, key, value, prepared),
+            None => self.put_new(hash, key, value, prepared),
         }
         true
     }
 
     /// As [`put`](Self::put), of a key without an entry, with nothing in the way.
     #[inline(always)]
-    pub(crate) fn put_new<S: BuildHasher>(
-        &mut self,
-        rules: &Rules<K, V, S>,
-        hash: Hashed,
-        key: K,
-        value: V,
-        prepared: &Prepared<'_>,
-    ) {
+    pub(crate) fn put_new(&mut self, hash: Hashed, key: K, value: V, prepared: &Prepared<'_>) {
         let Attributes { deadline, .. } = prepared.attributes;
         let tick = prepared.now.tick();
-        if prepared.attributes.is_plain() && self.must_evict_for(rules, 1, tick) {
-            return self.exchange(rules, hash, key, value, deadline, tick);
+        if prepared.attributes.is_plain() && self.must_evict_for(1, tick) {
+            return self.exchange(hash, key, value, deadline, tick);
         }
-        let (lent, place_of) = (self.lent, |key: &K| rules.place_of(key));
+        let (lent, place_of) = (self.lent, |key: &K| self.rules.place_of(key));
         let (place, attributes) = (hash.place(), prepared.attributes);
         let store = &mut self.store;
         let slot = store.insert(place, key, value, attributes, tick, lent, &place_of);
         prepared.tags.pass_on();
-        self.is_stored(rules, slot, deadline, tick);
+        self.is_stored(slot, deadline, tick);
     }
 
     /// Counts an entry that is in the store now, and makes room if it takes more than there is.
     // Not before it is: a user's `Eq` may have panicked.
     #[inline(always)]
-    fn is_stored<S: BuildHasher>(
-        &mut self,
-        rules: &Rules<K, V, S>,
-        slot: Slot,
-        deadline: Option<u64>,
-        tick: u64,
-    ) {
+    fn is_stored(&mut self, slot: Slot, deadline: Option<u64>, tick: u64) {
         self.effects.counts.add(Count::Insert, 1);
         self.scheduled(deadline);
         if self.store.weight() > self.lent {
-            self.make_room(rules, slot, tick);
+            self.make_room(slot, tick);
         }
     }
 
@@ -142,41 +121,33 @@ impl<K: Hash + Eq, V> Shard<K, V> {
     /// nothing in the way: in the slot of one that is evicted for it, where one
     /// [must be](Self::must_evict_for).
     #[inline(never)]
-    pub(crate) fn exchange<S: BuildHasher>(
+    pub(crate) fn exchange(
         &mut self,
-        rules: &Rules<K, V, S>,
         hash: Hashed,
         key: K,
         value: V,
         deadline: Option<u64>,
         tick: u64,
     ) {
-        let place_of = |key: &K| rules.place_of(key);
+        let place_of = |key: &K| self.rules.place_of(key);
         let (lent, place) = (self.lent, hash.place());
         let store = &mut self.store;
         let (slot, evicted) = store.exchange(place, key, value, deadline, tick, lent, &place_of);
         if let Some(evicted) = evicted {
-            self.evicted(rules, evicted, tick);
+            self.evicted(evicted, tick);
         }
-        self.is_stored(rules, slot, deadline, tick);
+        self.is_stored(slot, deadline, tick);
     }
 
     /// Stores an entry in the place of another one, dead or alive, which leaves.
     #[inline(always)]
-    fn replace<S: BuildHasher>(
-        &mut self,
-        rules: &Rules<K, V, S>,
-        slot: Slot,
-        key: K,
-        value: V,
-        prepared: &Prepared<'_>,
-    ) {
+    fn replace(&mut self, slot: Slot, key: K, value: V, prepared: &Prepared<'_>) {
         let Attributes { deadline, .. } = prepared.attributes;
         let tick = prepared.now.tick();
         if !prepared.attributes.is_plain() {
-            return self.replace_closely(rules, slot, key, value, prepared);
+            return self.replace_closely(slot, key, value, prepared);
         }
-        let until = tick + rules.config.grace;
+        let until = tick + self.rules.config.grace;
         match self
             .store
             .replace_plainly(slot, value, deadline, until, tick)
@@ -189,28 +160,22 @@ impl<K: Hash + Eq, V> Shard<K, V> {
                     weight: 1,
                     label: 0,
                 };
-                self.effects.file(rules, old, RemovalCause::Replaced, tick);
+                self.effects
+                    .file(&self.rules, old, RemovalCause::Replaced, tick);
             }
-            Err(value) => self.replace_closely(rules, slot, key, value, prepared),
+            Err(value) => self.replace_closely(slot, key, value, prepared),
         }
     }
 
     /// As [`replace`](Self::replace), where one of the two may have more than its end, or the old
     /// one may be dead.
     #[inline(never)]
-    fn replace_closely<S: BuildHasher>(
-        &mut self,
-        rules: &Rules<K, V, S>,
-        slot: Slot,
-        key: K,
-        value: V,
-        prepared: &Prepared<'_>,
-    ) {
+    fn replace_closely(&mut self, slot: Slot, key: K, value: V, prepared: &Prepared<'_>) {
         let attributes = prepared.attributes;
         let tick = prepared.now.tick();
         let deadline = self.store.deadline(slot);
         let cause = self
-            .dead_by(rules, slot, prepared.now)
+            .dead_by(slot, prepared.now)
             .unwrap_or(RemovalCause::Replaced);
         if cause != RemovalCause::Replaced {
             // A pin is one entry's: this is another one, in the same place.
@@ -221,7 +186,7 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         let old = self.store.replace(slot, value, attributes, tick);
         prepared.tags.pass_on();
         if attributes.weight < weight {
-            self.give_back(rules);
+            self.give_back();
         }
         let removed = Removed {
             key,
@@ -230,22 +195,15 @@ impl<K: Hash + Eq, V> Shard<K, V> {
             weight,
             label,
         };
-        self.effects.removed(rules, removed, cause, tick);
+        self.effects.removed(&self.rules, removed, cause, tick);
     }
 
     /// Does not store an entry that is heavier than the whole capacity, or one whose time is over
     /// at once, or one of whose tags was invalidated while it was on its way: these two count as
     /// stored before that. An old value of the key goes too.
     #[cold]
-    fn turn_away<S: BuildHasher>(
-        &mut self,
-        rules: &Rules<K, V, S>,
-        hash: Hashed,
-        key: K,
-        value: V,
-        prepared: &Prepared<'_>,
-    ) {
-        self.remove(rules, hash, &key, RemovalCause::Replaced, prepared.now);
+    fn turn_away(&mut self, hash: Hashed, key: K, value: V, prepared: &Prepared<'_>) {
+        self.remove(hash, &key, RemovalCause::Replaced, prepared.now);
         let now = prepared.now.tick();
         let removed = Removed {
             key,
@@ -256,10 +214,10 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         };
         if prepared.fits {
             self.effects.counts.add(Count::Insert, 1);
-            let cause = rules.cause_of(removed.label, RemovalCause::Expired);
-            self.effects.removed(rules, removed, cause, now);
+            let cause = self.rules.cause_of(removed.label, RemovalCause::Expired);
+            self.effects.removed(&self.rules, removed, cause, now);
         } else {
-            self.effects.refused(rules, removed, now);
+            self.effects.refused(&self.rules, removed, now);
         }
     }
 
@@ -267,23 +225,22 @@ impl<K: Hash + Eq, V> Shard<K, V> {
     /// nobody drops the old one or is told of it. Then nothing else is to be done. If it cannot,
     /// the value comes back, and what is known of the key.
     #[inline(always)]
-    pub(crate) fn overwrite<S: BuildHasher>(
+    pub(crate) fn overwrite(
         &mut self,
-        rules: &Rules<K, V, S>,
         hash: Hashed,
         key: &K,
         value: V,
         deadline: Option<u64>,
         tick: u64,
     ) -> Result<(), (V, Place)> {
-        if needs_drop::<(K, V)>() || rules.events.has_listener() {
+        if needs_drop::<(K, V)>() || self.rules.events.has_listener() {
             return Err((value, Place::Unknown));
         }
         let is_over = deadline.is_some_and(|deadline| deadline <= tick);
         if self.closed || !self.is_quiet() || is_over {
             return Err((value, Place::Unknown));
         }
-        let until = tick + rules.config.grace;
+        let until = tick + self.rules.config.grace;
         let is = |stored: &K| stored == key;
         let store = &mut self.store;
         match store.overwrite(hash.place(), is, value, deadline, until, tick) {
@@ -300,9 +257,8 @@ impl<K: Hash + Eq, V> Shard<K, V> {
     /// no other entry: nobody hears of it. If there is none, or the time of the new one is over at
     /// once, the value is stored as any other.
     #[cold]
-    pub(crate) fn live_on<S: BuildHasher>(
+    pub(crate) fn live_on(
         &mut self,
-        rules: &Rules<K, V, S>,
         hash: Hashed,
         key: K,
         value: V,
@@ -310,15 +266,15 @@ impl<K: Hash + Eq, V> Shard<K, V> {
     ) -> bool {
         let slot = self
             .find(hash, &key)
-            .filter(|slot| self.is_kept(rules, *slot, prepared.now));
-        let Some(slot) = slot.filter(|_| self.admits(rules, prepared)) else {
-            return self.put(rules, hash, key, value, prepared);
+            .filter(|slot| self.is_kept(*slot, prepared.now));
+        let Some(slot) = slot.filter(|_| self.admits(prepared)) else {
+            return self.put(hash, key, value, prepared);
         };
         let label = self.store.label_of(slot);
         let attributes = prepared.attributes;
         self.store.renew(slot, attributes, prepared.now.tick());
         prepared.tags.pass_on();
-        rules.tags.release(label);
+        self.rules.tags.release(label);
         self.scheduled(attributes.deadline);
         self.effects.garbage.push(key, value);
         true
@@ -326,8 +282,8 @@ impl<K: Hash + Eq, V> Shard<K, V> {
 
     /// Returns whether a prepared entry stays once it is stored. It has room already, whatever it
     /// weighs.
-    fn admits<S>(&self, rules: &Rules<K, V, S>, prepared: &Prepared<'_>) -> bool {
-        let is_current = rules.tags.is_current(prepared.attributes.label);
+    fn admits(&self, prepared: &Prepared<'_>) -> bool {
+        let is_current = self.rules.tags.is_current(prepared.attributes.label);
         !self.closed && !prepared.is_over() && is_current
     }
 }
@@ -342,35 +298,30 @@ const DUE_ROUNDS: u32 = 16;
 /// Timer records that it looks at after that, to find one entry that is due behind more of them.
 const DUE_LOOKED_AT: usize = 64;
 
-impl<K: Hash + Eq, V> Shard<K, V> {
+impl<K: Hash + Eq, V, S: BuildHasher> Shard<K, V, S> {
     /// Brings the weight within what was lent: borrows, then removes what is due, then evicts. What
     /// was stored just now stays: if it alone is more than the shard was lent, the rest is noted as
     /// `wanted`, and is taken from other shards after this one's lock is released. So is it noted
     /// if the cache is still too large for a capacity that has shrunk: pinned entries kept what
     /// they had been lent, and this one may be stored in the place of one of them.
-    pub(super) fn make_room<S: BuildHasher>(
-        &mut self,
-        rules: &Rules<K, V, S>,
-        stored: Slot,
-        now: u64,
-    ) {
+    pub(super) fn make_room(&mut self, stored: Slot, now: u64) {
         while self.store.weight() > self.lent {
             let need = self.store.weight() - self.lent;
-            let got = rules.account.borrow(need);
+            let got = self.rules.account.borrow(need);
             self.lent += got;
             if got >= need {
                 return;
             }
-            if self.make_room_of_due(rules, now) {
+            if self.make_room_of_due(now) {
                 continue;
             }
-            if !self.evict_one(rules, Some(stored), now) {
+            if !self.evict_one(Some(stored), now) {
                 let lacks = self.store.weight() - self.lent;
                 self.effects.wanted = ShardRequest::Room(lacks);
                 return;
             }
         }
-        if rules.account.debt() > 0 {
+        if self.rules.account.debt() > 0 {
             self.effects.wanted = ShardRequest::RepayDebt;
         }
     }
@@ -379,26 +330,24 @@ impl<K: Hash + Eq, V> Shard<K, V> {
     /// pinned. If its time is over, it leaves for that: records of other timers were before its
     /// own.
     #[inline(always)]
-    fn evict_one<S: BuildHasher>(
-        &mut self,
-        rules: &Rules<K, V, S>,
-        kept: Option<Slot>,
-        now: u64,
-    ) -> bool {
-        let place_of = |key: &K| rules.place_of(key);
+    fn evict_one(&mut self, kept: Option<Slot>, now: u64) -> bool {
+        let place_of = |key: &K| self.rules.place_of(key);
         let Some(evicted) = self.store.evict_other(kept, &place_of) else {
             return false;
         };
-        self.evicted(rules, evicted, now);
+        self.evicted(evicted, now);
         true
     }
 
     /// Files an entry that was evicted.
     #[inline(always)]
-    pub(super) fn evicted<S>(&mut self, rules: &Rules<K, V, S>, evicted: Removed<K, V>, now: u64) {
+    pub(super) fn evicted(&mut self, evicted: Removed<K, V>, now: u64) {
         let is_dead = evicted.deadline.is_some_and(|deadline| deadline <= now);
         // Nearly all: nobody drops it or is told of it, and it leaves nothing else behind.
-        if !needs_drop::<(K, V)>() && !is_dead && evicted.label == 0 && !rules.events.has_listener()
+        if !needs_drop::<(K, V)>()
+            && !is_dead
+            && evicted.label == 0
+            && !self.rules.events.has_listener()
         {
             self.effects.counts.add(Count::Eviction, 1);
             self.removals += 1;
@@ -408,16 +357,16 @@ impl<K: Hash + Eq, V> Shard<K, V> {
             true => RemovalCause::Expired,
             false => RemovalCause::Evicted,
         };
-        self.made_room(rules, evicted, cause, now);
+        self.made_room(evicted, cause, now);
     }
 
     /// Returns whether one eviction makes room for an entry of this weight: nothing can be
     /// borrowed, nothing is due, and there is no debt.
     #[inline(always)]
-    pub(crate) fn must_evict_for<S>(&self, rules: &Rules<K, V, S>, weight: u32, now: u64) -> bool {
+    pub(crate) fn must_evict_for(&self, weight: u32, now: u64) -> bool {
         self.store.weight() + u64::from(weight) > self.lent
-            && !rules.account.may_lend()
-            && rules.account.debt() == 0
+            && !self.rules.account.may_lend()
+            && self.rules.account.debt() == 0
             && !self.has_due(now)
     }
 
@@ -430,15 +379,9 @@ impl<K: Hash + Eq, V> Shard<K, V> {
     }
 
     #[inline(always)]
-    fn made_room<S>(
-        &mut self,
-        rules: &Rules<K, V, S>,
-        removed: Removed<K, V>,
-        cause: RemovalCause,
-        now: u64,
-    ) {
-        let cause = rules.cause_of(removed.label, cause);
-        self.effects.removed(rules, removed, cause, now);
+    fn made_room(&mut self, removed: Removed<K, V>, cause: RemovalCause, now: u64) {
+        let cause = self.rules.cause_of(removed.label, cause);
+        self.effects.removed(&self.rules, removed, cause, now);
         self.removals += 1;
     }
 
@@ -447,14 +390,14 @@ impl<K: Hash + Eq, V> Shard<K, V> {
     /// then it looks past [`DUE_LOOKED_AT`] more. So an insertion takes no longer however much time
     /// has passed.
     #[inline]
-    fn make_room_of_due<S: BuildHasher>(&mut self, rules: &Rules<K, V, S>, now: u64) -> bool {
-        self.has_due(now) && self.remove_due(rules, now)
+    fn make_room_of_due(&mut self, now: u64) -> bool {
+        self.has_due(now) && self.remove_due(now)
     }
 
-    fn remove_due<S: BuildHasher>(&mut self, rules: &Rules<K, V, S>, now: u64) -> bool {
+    fn remove_due(&mut self, now: u64) -> bool {
         let before = self.store.len();
         for _ in 0..DUE_ROUNDS {
-            let progress = self.expire(rules, now, DUE_BEFORE_EVICTION);
+            let progress = self.expire(now, DUE_BEFORE_EVICTION);
             if self.store.len() < before {
                 return true;
             }
@@ -462,25 +405,19 @@ impl<K: Hash + Eq, V> Shard<K, V> {
                 return false;
             }
         }
-        let place_of = |key: &K| rules.place_of(key);
+        let place_of = |key: &K| self.rules.place_of(key);
         let Some(due) = self.store.expire_one(now, DUE_LOOKED_AT, &place_of) else {
             return false;
         };
-        self.made_room(rules, due, RemovalCause::Expired, now);
+        self.made_room(due, RemovalCause::Expired, now);
         true
     }
 
     /// Takes `weight` of the loan back, evicting for it, and returns what could be had. An
     /// entry that leaves may free more than that: of this, it takes as much as is `missing`, so
     /// that no other entry leaves for it.
-    pub(crate) fn reclaim<S: BuildHasher>(
-        &mut self,
-        rules: &Rules<K, V, S>,
-        weight: u64,
-        missing: u64,
-        now: u64,
-    ) -> u64 {
-        self.evict_down_to(rules, self.lent.saturating_sub(weight), now);
+    pub(crate) fn reclaim(&mut self, weight: u64, missing: u64, now: u64) -> u64 {
+        self.evict_down_to(self.lent.saturating_sub(weight), now);
         let unused = self.lent.saturating_sub(self.store.weight());
         let taken = unused.min(missing);
         self.lent -= taken;
@@ -488,15 +425,10 @@ impl<K: Hash + Eq, V> Shard<K, V> {
     }
 
     /// Removes entries until the shard weighs no more than `target`: first what is due.
-    pub(crate) fn evict_down_to<S: BuildHasher>(
-        &mut self,
-        rules: &Rules<K, V, S>,
-        target: u64,
-        now: u64,
-    ) {
+    pub(crate) fn evict_down_to(&mut self, target: u64, now: u64) {
         while self.store.weight() > target {
             // Once everything is pinned, the overshoot is the caller's wish.
-            if !self.make_room_of_due(rules, now) && !self.evict_one(rules, None, now) {
+            if !self.make_room_of_due(now) && !self.evict_one(None, now) {
                 return;
             }
         }

@@ -37,7 +37,8 @@ impl World<'_> {
             absent,
             blocks: false,
         };
-        let claim = self.shard.claim::<&str, _>(self.rules, &by, self.now());
+        let tags = &self.rules.tags;
+        let claim = self.shard.claim::<&str>(tags, &by, self.now());
         if self.truth.latches.contains(&key) {
             // The latch is this thread's own; or there is a value.
             return;
@@ -145,14 +146,9 @@ impl World<'_> {
                     self.truth.stores(key, entry);
                 }
                 let mut loaded = Some(value);
-                let back = self.shard.land_value(
-                    self.rules,
-                    &landing,
-                    shared,
-                    &mut loaded,
-                    &prepared,
-                    false,
-                );
+                let back = self
+                    .shard
+                    .land_value(&landing, shared, &mut loaded, &prepared, false);
                 assert_eq!(back.is_none(), counts, "what is superseded is not stored");
                 (Told::Value(value), Ending::Value(value))
             }
@@ -160,7 +156,7 @@ impl World<'_> {
                 if counts {
                     self.truth.removes(key, RemovalCause::Removed);
                 }
-                self.shard.land_private(self.rules, &landing, &shared, now);
+                self.shard.land_private(&landing, &shared, now);
                 (Told::Private, Ending::Private)
             }
             _ => {
@@ -185,7 +181,7 @@ impl World<'_> {
                     }
                 }
                 self.shard
-                    .land_negative(self.rules, &landing, shared, &negative, ttl, now);
+                    .land_negative(&landing, shared, &negative, ttl, now);
                 (Told::Negative, Ending::Negative(negative))
             }
         };

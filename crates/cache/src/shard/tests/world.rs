@@ -26,7 +26,7 @@ pub(super) const BACKOFF: u64 = 5;
 
 pub(super) struct World<'r> {
     pub(super) rules: &'r Rules<u32, u64, KeyHash>,
-    pub(super) shard: Shard<u32, u64>,
+    pub(super) shard: Shard<u32, u64, KeyHash>,
     pub(super) truth: Truth,
     pub(super) leads: Vec<Lead<'r>>,
     pub(super) waits: Vec<Wait>,
@@ -46,7 +46,7 @@ pub(super) fn run(setup: &Setup, calls: &[Call]) {
     config.error_backoff = BACKOFF;
     config.new_memory = setup.negative_ttl.map(|_| new_memory as fn() -> _);
     config.negative_ttl = setup.negative_ttl.map(Duration::from_millis);
-    let rules = Rules {
+    let rules = Arc::new(Rules {
         hasher: KeyHash {
             collides: setup.collides,
         },
@@ -55,9 +55,9 @@ pub(super) fn run(setup: &Setup, calls: &[Call]) {
         tags: Tags::new(),
         events: EventRoom::new(listens, usize::MAX, OnFull::Wait),
         new_emptied: emptied,
-    };
+    });
     let mut world = World {
-        shard: Shard::new(rules.account.first_loan(), TypedStore::new()),
+        shard: Shard::new(Arc::clone(&rules), TypedStore::new()),
         rules: &rules,
         truth: Truth {
             capacity: setup.capacity,
@@ -103,8 +103,7 @@ impl<'r> World<'r> {
                     self.truth.removes(key, RemovalCause::Invalidated);
                 }
                 let is = |stored: &u32| *stored == key;
-                self.shard
-                    .remove_invalidated(self.rules, self.hash(key), &is, now);
+                self.shard.remove_invalidated(self.hash(key), &is, now);
             }
             Call::Remove(key) => {
                 let hash = self.hash(key);
@@ -113,14 +112,12 @@ impl<'r> World<'r> {
                 if latch.is_none() {
                     let was_live = self.truth.live(key).is_some();
                     self.truth.removes(key, RemovalCause::Removed);
-                    let removed =
-                        self.shard
-                            .remove(self.rules, hash, &key, RemovalCause::Removed, now);
+                    let removed = self.shard.remove(hash, &key, RemovalCause::Removed, now);
                     assert_eq!(removed, was_live, "there was a value");
                 }
             }
             Call::Move(key, ttl) => {
-                let slot = self.shard.find_live(self.rules, self.hash(key), &key, now);
+                let slot = self.shard.find_live(self.hash(key), &key, now);
                 assert_eq!(
                     slot.is_some(),
                     self.truth.live(key).is_some(),
@@ -164,10 +161,10 @@ impl<'r> World<'r> {
                 }
             }
             Call::Expire(budget) => {
-                self.shard.expire(self.rules, tick, budget);
+                self.shard.expire(tick, budget);
             }
             Call::ExpireAll => {
-                while self.shard.expire(self.rules, tick, 8).backlog {}
+                while self.shard.expire(tick, 8).backlog {}
                 self.settle();
                 let next = self.truth.first_to_leave();
                 assert!(next.is_none_or(|next| next > tick), "what is due stays");
@@ -179,7 +176,7 @@ impl<'r> World<'r> {
             Call::Sweep => {
                 let mut before = Some(u32::MAX);
                 while let Some(from) = before {
-                    self.shard.sweep(self.rules, from, 3, now);
+                    self.shard.sweep(from, 3, now);
                     before = self.shard.store.scan_labels(from, 3, |_, _| {});
                 }
                 self.settle();
@@ -193,7 +190,7 @@ impl<'r> World<'r> {
                 }
                 self.truth.table.clear();
                 self.truth.negatives.clear();
-                self.shard.clear(self.rules, RemovalCause::Cleared);
+                self.shard.clear(RemovalCause::Cleared);
             }
             Call::SetCapacity(capacity) => {
                 if self.truth.capacity.is_some() {
@@ -255,18 +252,16 @@ impl<'r> World<'r> {
         }
         if prepared.attributes.is_plain() && new.tag.is_none() {
             let deadline = prepared.attributes.deadline;
-            let done =
-                self.shard
-                    .overwrite(self.rules, hash, &key, value, deadline, self.truth.tick);
+            let done = self
+                .shard
+                .overwrite(hash, &key, value, deadline, self.truth.tick);
             if done.is_ok() {
                 assert!(writes, "waits for a latch");
                 self.truth.due.clear();
                 return;
             }
         }
-        let latched = self
-            .shard
-            .put_unless_latched(self.rules, hash, key, value, &prepared);
+        let latched = self.shard.put_unless_latched(hash, key, value, &prepared);
         assert_eq!(latched.is_none(), writes, "waits for a latch");
     }
 
@@ -274,16 +269,14 @@ impl<'r> World<'r> {
         let (hash, now) = (self.hash(key), self.now());
         let expected = self.truth.answer(key, true);
         let seen = self.shard.find(hash, &key).map(|slot| {
-            let sight = self.shard.sight(self.rules, slot, None, now);
+            let sight = self.shard.sight(slot, None, now);
             (*self.shard.store.value(slot), sight)
         });
         if let Some((value, Sight::Live { is_stale })) = seen {
             assert_eq!(expected, Answer::Value { value, is_stale }, "get of {key}");
             return;
         }
-        let answer = self
-            .shard
-            .stand_in::<&str, _, _>(self.rules, hash, &key, true, now);
+        let answer = self.shard.stand_in::<&str, _>(hash, &key, true, now);
         let answer = match answer {
             None => Answer::Nothing,
             Some(StandIn::Old(slot, _)) => Answer::Old(*self.shard.store.value(slot)),
@@ -300,7 +293,7 @@ impl<'r> World<'r> {
             let unused = self.shard.lent.saturating_sub(self.shard.store.weight());
             let got = self
                 .shard
-                .reclaim(self.rules, debt.min(unused + 1), debt, self.truth.tick);
+                .reclaim(debt.min(unused + 1), debt, self.truth.tick);
             self.rules.account.give_back(got);
             assert!(got > 0, "nothing is pinned");
         }
@@ -313,7 +306,7 @@ impl<'r> World<'r> {
             ShardRequest::RepayDebt => self.collect(),
             ShardRequest::Room(_) => {
                 let lent = self.shard.lent;
-                self.shard.evict_down_to(self.rules, lent, self.truth.tick);
+                self.shard.evict_down_to(lent, self.truth.tick);
             }
         }
         if self.shard.republish {
@@ -365,7 +358,7 @@ impl<'r> World<'r> {
     fn compare(&self) {
         let (shard, truth) = (&self.shard, &self.truth);
         let mut labels = Vec::new();
-        shard.validate(self.rules, &mut labels);
+        shard.validate(&mut labels);
         self.rules.tags.validate(labels.into_iter());
         assert_eq!(shard.store.len(), truth.entries.len(), "entries");
         assert_eq!(shard.store.weight(), truth.weight(), "weight");
