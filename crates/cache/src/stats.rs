@@ -94,9 +94,14 @@ impl Counters {
 /// Windows of [`Stats::lateness`].
 pub(crate) const LATENESS_WINDOWS: usize = 24;
 
-/// Defines the counters. Each is a kind of event, a field of [`Stats`], and a metric.
+/// Defines the counters, and after `now:` the gauges. Each is a field of [`Stats`] and a metric,
+/// and a counter a kind of event.
 macro_rules! counters {
-    ($($(#[$doc:meta])+ $field:ident: $count:ident, $metric:literal, $help:literal;)+) => {
+    (
+        $($(#[$doc:meta])+ $field:ident: $count:ident, $metric:literal, $help:literal;)+
+        now:
+        $($(#[$gauge_doc:meta])+ $gauge:ident: $gauge_metric:literal, $gauge_help:literal;)+
+    ) => {
         /// The events that are counted.
         #[derive(Clone, Copy)]
         #[repr(usize)]
@@ -119,18 +124,7 @@ macro_rules! counters {
         #[non_exhaustive]
         pub struct Stats {
             $($(#[$doc])+ pub $field: u64,)+
-            /// Refreshes that wait in the queue now.
-            pub refreshes_queued: u64,
-            /// Refreshes that run now: at most
-            /// [`Builder::refresh_parallelism`](crate::Builder::refresh_parallelism).
-            pub refreshes_running: u64,
-            /// Errors and absences remembered now, those that are over and not yet removed
-            /// included.
-            pub negatives: u64,
-            /// Entries present now, dead ones that are not yet removed included.
-            pub entries: u64,
-            /// Their weight.
-            pub weight: u64,
+            $($(#[$gauge_doc])+ pub $gauge: u64,)+
             /// Entries removed by their deadline, by how late: `[0]` within the tick, `[i]` later
             /// by `2^(i-1) ..< 2^i` ms.
             pub lateness: [u64; LATENESS_WINDOWS],
@@ -144,11 +138,7 @@ macro_rules! counters {
             pub(crate) fn counted(counts: [u64; Count::KINDS]) -> Self {
                 Self {
                     $($field: counts[Count::$count as usize],)+
-                    refreshes_queued: 0,
-                    refreshes_running: 0,
-                    negatives: 0,
-                    entries: 0,
-                    weight: 0,
+                    $($gauge: 0,)+
                     lateness: [0; LATENESS_WINDOWS],
                     backlog: Duration::ZERO,
                 }
@@ -157,6 +147,12 @@ macro_rules! counters {
             #[cfg(feature = "metrics")]
             pub(crate) fn counts(&self) -> [u64; Count::KINDS] {
                 [$(self.$field),+]
+            }
+
+            /// What is there now: the name of each gauge, what exporters say of it, its value.
+            #[cfg(feature = "metrics")]
+            pub(crate) fn gauges(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+                [$(($gauge_metric, $gauge_help, self.$gauge)),+].into_iter()
             }
         }
 
@@ -167,11 +163,7 @@ macro_rules! counters {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.debug_struct("Stats")
                     $(.field(stringify!($field), &self.$field))+
-                    .field("refreshes_queued", &self.refreshes_queued)
-                    .field("refreshes_running", &self.refreshes_running)
-                    .field("negatives", &self.negatives)
-                    .field("entries", &self.entries)
-                    .field("weight", &self.weight)
+                    $(.field(stringify!($gauge), &self.$gauge))+
                     .field("lateness", &LatenessSummary(self))
                     .field("backlog", &self.backlog)
                     .finish()
@@ -259,6 +251,20 @@ counters! {
     /// Misses that were answered by what another caller was loading: they have waited for it.
     joined: Joined, "tidewheel_joined_total",
         "Misses answered by what another caller was loading.";
+
+    now:
+    /// Refreshes that wait in the queue now.
+    refreshes_queued: "tidewheel_refreshes_queued", "Refreshes that wait.";
+    /// Refreshes that run now: at most
+    /// [`Builder::refresh_parallelism`](crate::Builder::refresh_parallelism).
+    refreshes_running: "tidewheel_refreshes_running", "Refreshes that run.";
+    /// Errors and absences remembered now, those that are over and not yet removed
+    /// included.
+    negatives: "tidewheel_negatives", "Errors and absences that are remembered.";
+    /// Entries present now, dead ones that are not yet removed included.
+    entries: "tidewheel_entries", "Entries, those that are due but not removed included.";
+    /// Their weight.
+    weight: "tidewheel_weight", "The entries' weight.";
 }
 
 impl Stats {

@@ -36,6 +36,11 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Waits until a condition variable is notified, whoever may have panicked meanwhile.
+pub(crate) fn wait_on<'a, T>(on: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    on.wait(guard).unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Locks a mutex if that is possible at once.
 pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {

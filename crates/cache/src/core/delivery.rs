@@ -14,7 +14,7 @@ use crate::quiet::forget_quietly;
 use crate::removal::Removal;
 use crate::shard::effects::Events;
 use crate::stats::Count;
-use crate::sync::{AtomicBool, Condvar, Mutex, Ordering::SeqCst, holds_a_shard, lock};
+use crate::sync::{AtomicBool, Condvar, Mutex, Ordering::SeqCst, lock, wait_on};
 
 /// Events that one hold of a shard's lock hands over.
 const EVENTS_PER_HOLD: usize = 256;
@@ -272,8 +272,7 @@ impl<K, V, S> Inner<K, V, S> {
                 turns.missed = true;
                 return None;
             }
-            let freed = self.delivery.freed.wait(turns);
-            turns = freed.unwrap_or_else(std::sync::PoisonError::into_inner);
+            turns = wait_on(&self.delivery.freed, turns);
         }
         turns.taken = true;
         Some(DeliveryTurn {
@@ -375,14 +374,5 @@ impl<K, V, S> Inner<K, V, S> {
         if self.must_help() || room.pending() > 0 && self.closed.load(SeqCst) {
             self.deliver(true);
         }
-    }
-
-    /// Returns whether a thread that caused events must deliver some because the queue is full.
-    /// Never while it holds a lock of another cache, which the listener may need: then the next
-    /// writer delivers.
-    #[inline]
-    pub(crate) fn must_help(&self) -> bool {
-        let room = &self.rules.events;
-        room.must_wait() && !room.is_async() && !holds_a_shard()
     }
 }

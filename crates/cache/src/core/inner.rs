@@ -21,7 +21,7 @@ use crate::shard::effects::{Entries, Garbage, ShardRequest};
 use crate::shard::flight::Flight;
 use crate::shard::rules::{Hashed, Rules};
 use crate::stats::{Counters, LATENESS_WINDOWS, Stats};
-use crate::sync::{AtomicBool, Ordering::Relaxed, ReadGuard, ShardLock, WriteGuard};
+use crate::sync::{AtomicBool, Ordering::Relaxed, ReadGuard, ShardLock, WriteGuard, holds_a_shard};
 use crate::time::{Bound, Time};
 
 /// More than any deadline is ahead, in nanoseconds: they have 60 bits.
@@ -428,6 +428,15 @@ impl<K, V, S> Inner<K, V, S> {
         if let Some(freed) = freed {
             drop(freed);
         }
+    }
+
+    /// Returns whether a thread that caused events must deliver some because the queue is full.
+    /// Never while it holds a lock of another cache, which the listener may need: then the next
+    /// writer delivers.
+    #[inline]
+    pub(crate) fn must_help(&self) -> bool {
+        let room = &self.rules.events;
+        room.must_wait() && !room.is_async() && !holds_a_shard()
     }
 }
 

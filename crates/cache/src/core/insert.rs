@@ -10,10 +10,9 @@ use tidewheel_time::Moment;
 use crate::core::inner::{Hold, Inner, ShardCell};
 use crate::lifetime::{Lifetime, TtlChoice};
 use crate::shard::Shard;
-use crate::shard::config::{Config, own_grace};
+use crate::shard::config::own_grace;
 use crate::shard::rules::Hashed;
 use crate::shard::write::{Latched, Place, Prepared};
-use crate::time::Time;
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// The time to live of an entry of which nothing but its end is to be kept; `None` if there is
@@ -195,11 +194,37 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             .wants_old(lifetime)
             .then(|| self.left_of(hash, key))
             .flatten();
-        let ttl = config.default_ttl(key, value, old);
+        let default_ttl = config.default_ttl(key, value, old);
         let tags = self.rules.tags.hold(&lifetime.tags);
         let random = hash.0 ^ now.0.rotate_left(32);
-        let attributes =
-            config.attributes(lifetime, ttl, weight, tags.label(), &self.time, now, random);
+        let end = match &lifetime.ttl {
+            TtlChoice::Configured => default_ttl.map(|ttl| config.end_of(ttl, now, random)),
+            TtlChoice::For(ttl) => Some(config.end_of(*ttl, now, random)),
+            TtlChoice::Never => None,
+            TtlChoice::At(at) => {
+                let left = at.duration_since(self.time.wall()).unwrap_or_default();
+                Some(now.end(left))
+            }
+            TtlChoice::Since(begin, ttl) => Some(self.time.moment(*begin).min(now).end(*ttl)),
+            TtlChoice::AtTick(tick) => Some(*tick),
+        };
+        let cap = config.cap(lifetime, now, random);
+        let own_grace = own_grace(lifetime.stale_for);
+        let grace = config.grace(own_grace);
+        let idle_end = config.time_to_idle.map(|idle| now.end(idle));
+        let (deadline, limit) = match (end, idle_end) {
+            (Some(end), Some(idle_end)) => (Some(end.min(idle_end)), Some(end)),
+            (end, idle_end) => (end.or(idle_end), None),
+        };
+        let attributes = Attributes {
+            deadline: deadline.map(|deadline| deadline.saturating_add(grace)),
+            weight,
+            soft: config.soft(lifetime.fresh_for, end, now),
+            label: tags.label(),
+            limit: limit.map(|limit| limit.saturating_add(grace)),
+            notes: config.stated(lifetime, cap).notes(),
+            grace: own_grace,
+        };
         Prepared {
             attributes,
             tags,
@@ -217,12 +242,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         fits: bool,
         now: Moment,
     ) -> Prepared<'_> {
+        let old = shard.store.attributes(slot);
         let attributes = Attributes {
             weight,
-            ..self
-                .rules
-                .config
-                .attributes_after_overwrite(shard.store.attributes(slot), now)
+            ..self.rules.config.attributes_after_overwrite(old, now)
         };
         Prepared {
             attributes,
@@ -242,54 +265,5 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Returns whether an entry may be stored under a key; makes way for a heavy one.
     pub(crate) fn fits(&self, hash: Hashed, key: &K, weight: u32) -> bool {
         weight <= 1 || self.make_way(hash, key, weight)
-    }
-}
-
-impl<K, V> Config<K, V> {
-    /// Everything about an entry that is stored now. `label` stands for its tags.
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "each is a different kind of fact, and there is one caller"
-    )]
-    #[inline(always)]
-    fn attributes(
-        &self,
-        lifetime: &Lifetime,
-        default_ttl: Option<Duration>,
-        weight: u32,
-        label: u64,
-        time: &Time,
-        now: Moment,
-        random: u64,
-    ) -> Attributes {
-        let end = match &lifetime.ttl {
-            TtlChoice::Configured => default_ttl.map(|ttl| self.end_of(ttl, now, random)),
-            TtlChoice::For(ttl) => Some(self.end_of(*ttl, now, random)),
-            TtlChoice::Never => None,
-            TtlChoice::At(at) => {
-                let left = at.duration_since(time.wall()).unwrap_or_default();
-                Some(now.end(left))
-            }
-            TtlChoice::Since(begin, ttl) => Some(time.moment(*begin).min(now).end(*ttl)),
-            TtlChoice::AtTick(tick) => Some(*tick),
-        };
-        let cap = self.cap(lifetime, now, random);
-        let soft = self.soft(lifetime.fresh_for, end, now);
-        let own_grace = own_grace(lifetime.stale_for);
-        let grace = self.grace(own_grace);
-        let idle_end = self.time_to_idle.map(|idle| now.end(idle));
-        let (deadline, limit) = match (end, idle_end) {
-            (Some(end), Some(idle_end)) => (Some(end.min(idle_end)), Some(end)),
-            (end, idle_end) => (end.or(idle_end), None),
-        };
-        Attributes {
-            deadline: deadline.map(|deadline| deadline.saturating_add(grace)),
-            weight,
-            soft,
-            label,
-            limit: limit.map(|limit| limit.saturating_add(grace)),
-            notes: self.stated(lifetime, cap).notes(),
-            grace: own_grace,
-        }
     }
 }

@@ -38,30 +38,7 @@ impl<K, V, S> Inner<K, V, S> {
             let times = usize::try_from(added).unwrap_or(usize::MAX);
             took.record_many(us as f64 / 1e6, times);
         }
-        let gauges = [
-            (
-                "tidewheel_entries",
-                "Entries, those that are due but not removed included.",
-                stats.entries,
-            ),
-            ("tidewheel_weight", "The entries' weight.", stats.weight),
-            (
-                "tidewheel_negatives",
-                "Errors and absences that are remembered.",
-                stats.negatives,
-            ),
-            (
-                "tidewheel_refreshes_queued",
-                "Refreshes that wait.",
-                stats.refreshes_queued,
-            ),
-            (
-                "tidewheel_refreshes_running",
-                "Refreshes that run.",
-                stats.refreshes_running,
-            ),
-        ];
-        for (metric, help, value) in gauges {
+        for (metric, help, value) in stats.gauges() {
             describe_gauge!(metric, help);
             gauge!(metric, "cache" => name.clone()).set(value as f64);
         }

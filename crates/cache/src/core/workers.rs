@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::core::reentrancy;
 use crate::core::waiting::{WaiterSlot, Waiting};
-use crate::sync::{Condvar, Mutex, lock};
+use crate::sync::{Condvar, Mutex, lock, wait_on};
 
 /// The end of a cache, as its workers see it. They do not know its types of keys and values.
 pub(crate) trait Shutdown: Send + Sync {
@@ -107,10 +107,7 @@ impl Workers {
     pub(crate) fn wait_for_threads(&self) {
         let mut counts = lock(&self.counts);
         while counts.threads > 0 {
-            counts = self
-                .gone
-                .wait(counts)
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            counts = wait_on(&self.gone, counts);
         }
     }
 

@@ -18,7 +18,7 @@ use std::task::Waker;
 
 use crate::quiet::forget_quietly;
 use crate::shard::by_hash::ByHash;
-use crate::sync::{Condvar, Mutex, lock, thread_number};
+use crate::sync::{Condvar, Mutex, lock, thread_number, wait_on};
 
 /// The result of a load, as its waiters see it.
 pub(crate) enum Ending<V> {
@@ -208,10 +208,7 @@ impl<V> Flight<V> {
                 Phase::Over => break WaitEnd::Over,
                 Phase::Vacant if state.take() => break WaitEnd::Lead,
                 Phase::Vacant | Phase::Running => {
-                    state = self
-                        .changed
-                        .wait(state)
-                        .unwrap_or_else(std::sync::PoisonError::into_inner);
+                    state = wait_on(&self.changed, state);
                 }
             }
         };
@@ -240,10 +237,7 @@ impl<V> Flight<V> {
         assert!(!self.is_own(), "{REENTRY}");
         let mut state = lock(&self.state);
         while state.phase != Phase::Over {
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            state = wait_on(&self.changed, state);
         }
     }
 
