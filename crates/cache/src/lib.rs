@@ -303,7 +303,7 @@ mod sync;
 mod time;
 
 pub use drive::driver::{Driver, SharedDriver};
-pub use drive::expiry::Progress;
+pub use drive::step::Progress;
 pub use equivalent::Equivalent;
 pub use error::BuildError;
 pub use handle::builder::Builder;

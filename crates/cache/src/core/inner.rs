@@ -16,10 +16,10 @@ use crate::core::hooks::Hooks;
 use crate::core::refreshes::Refreshes;
 use crate::core::requests::Requests;
 use crate::core::workers::Workers;
-use crate::shard::Shard;
 use crate::shard::effects::{Entries, Garbage, ShardRequest};
 use crate::shard::flight::Flight;
 use crate::shard::rules::{Hashed, Rules};
+use crate::shard::{Shard, UNTIDY};
 use crate::stats::{Counters, LATENESS_WINDOWS, Stats};
 use crate::sync::{AtomicBool, Ordering::Relaxed, ReadGuard, ShardLock, WriteGuard, holds_a_shard};
 use crate::time::{Bound, Time};
@@ -242,7 +242,7 @@ impl<K, V, S> ShardCell<K, V, S> {
     /// Returns whether tidying has become worth while and the driver was not told.
     #[inline(always)]
     pub(crate) fn became_untidy(&self, shard: &Shard<K, V, S>) -> bool {
-        shard.is_untidy() && !self.untidy.load(Relaxed)
+        shard.removals >= UNTIDY && !self.untidy.load(Relaxed)
     }
 }
 
@@ -405,7 +405,7 @@ impl<K, V, S> Inner<K, V, S> {
         }
         let garbage = shard.effects.garbage.take();
         let freed = shard.store.take_freed();
-        let events = shard.effects.outbox.take_news();
+        let events = std::mem::take(&mut shard.effects.outbox.news);
         shard.store.end_change();
         drop(shard);
         for store in garbage.iter().flat_map(Garbage::stores) {

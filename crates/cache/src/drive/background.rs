@@ -9,8 +9,7 @@ use crate::core::delivery::Delivered;
 use crate::core::inner::Inner;
 use crate::core::reentrancy;
 use crate::core::waiting::WaiterSlot;
-use crate::drive::group::{Group, Polled};
-use crate::drive::timers::NoTimers;
+use crate::drive::group::{Group, NoTimers, Polled};
 use crate::sync::Ordering::SeqCst;
 
 /// The background work of one cache, as its driver sees it. With a driver of threads, other threads

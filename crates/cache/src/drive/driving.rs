@@ -14,9 +14,8 @@ use crate::core::reentrancy;
 use crate::core::waiting::WaiterSlot;
 use crate::core::workers::{Driven, Turn, WorkerGuard, WorkerKind};
 use crate::drive::background::{Aside, Background};
-use crate::drive::expiry::Rounds;
 use crate::drive::shutdown::Emptying;
-use crate::drive::step::{Next, TurnBudget};
+use crate::drive::step::{Next, Rounds, TurnBudget};
 use crate::quiet::forget_quietly;
 use crate::sync::Ordering::SeqCst;
 

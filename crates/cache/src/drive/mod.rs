@@ -17,7 +17,7 @@
 //! and says how long to sleep, and nothing in it waits. A thread (`worker_threads.rs`) and a shared
 //! task (`registry.rs`) have a group of such loops, and give a turn to those that were woken and no
 //! others (`group.rs`), so a step costs what is due, however many caches there are. The future of
-//! one cache gives it a turn at each poll. The sleeps are a thread's or a runtime's (`timers.rs`).
+//! one cache gives it a turn at each poll. The sleeps are a thread's or a runtime's.
 //!
 //! `Driver::Thread` starts such threads for one cache. A turn of a cache on a shared driver ends
 //! after one hold of a shard's lock (16 entries) once it has taken 0.2 ms, and after 16 calls of
@@ -41,11 +41,9 @@
 mod background;
 pub(crate) mod driver;
 pub(crate) mod driving;
-pub(crate) mod expiry;
 pub(crate) mod group;
 mod registry;
 mod shutdown;
 pub(crate) mod step;
-pub(crate) mod timers;
 #[cfg(feature = "system")]
 mod worker_threads;

@@ -14,9 +14,8 @@ use crate::core::inner::Inner;
 use crate::core::waiting::Waiting;
 use crate::core::workers::Driven;
 use crate::drive::driving::Driving;
-use crate::drive::group::Group;
+use crate::drive::group::{Group, TaskTimers};
 use crate::drive::step::TurnBudget;
-use crate::drive::timers::TaskTimers;
 use crate::sync::{Mutex, lock};
 
 /// A cache as a shared driver sees it.

@@ -157,7 +157,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Empties the cache.
     pub(crate) fn clear(&self) {
         for cell in &self.shards {
-            self.remove_dead(cell);
+            // What readers do not see any more has left before the rest, for a cause of its own.
+            while self.remove_due_of(cell) {}
+            let mut before = Some(u32::MAX);
+            while let Some(at) = before {
+                before = self.sweep_some(cell, at);
+            }
             self.change(cell, |shard, _| {
                 shard.clear(RemovalCause::Cleared);
             });
@@ -180,13 +185,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         })?;
         self.release_tags(&*store);
         needs_drop::<(K, V)>().then_some(store)
-    }
-
-    /// Removes what readers do not see any more of a shard that is about to be emptied, in short
-    /// holds: it has left before the rest, for a cause of its own.
-    fn remove_dead(&self, cell: &ShardCell<K, V, S>) {
-        while self.remove_due_of(cell) {}
-        self.sweep_shard(cell);
     }
 
     /// Removes some of what is due in one short hold; whether there is more.

@@ -17,9 +17,8 @@ use crate::core::reentrancy;
 use crate::core::requests::Requests;
 use crate::core::workers::{Driven, Turn, WorkerGuard, WorkerKind};
 use crate::drive::driving::Driving;
-use crate::drive::group::Group;
+use crate::drive::group::{Group, ThreadTimers};
 use crate::drive::step::TurnBudget;
-use crate::drive::timers::ThreadTimers;
 use crate::sync::{Condvar, Mutex, Ordering::SeqCst, lock};
 
 /// The threads of one driver. They start when a cache joins that needs them.

@@ -163,27 +163,19 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             inner.counters.discard_pair(key, value);
             return Err(CompareError::TooHeavy);
         }
-        self.change(
-            key,
-            value,
-            &mut prepared,
-            |shard, prepared, (key, value), now| {
-                let slot = shard.find_live(hash, &key, now);
-                let version = slot.map(|slot| shard.store.assign_version(slot));
-                let (Some(slot), Some(version)) = (slot, version) else {
-                    return Err(((key, value), CompareError::Missing));
-                };
-                if version != expected.0 {
-                    let error = CompareError::Changed(Version(version));
-                    return Err(((key, value), error));
-                }
-                if lifetime.is_none() {
-                    let weight = prepared.attributes.weight;
-                    *prepared = inner.as_before(shard, slot, weight, true, now);
-                }
-                Ok((key, value))
-            },
-        )
+        self.change(key, value, &mut prepared, |shard, prepared, key, now| {
+            let slot = shard.find_live(hash, key, now);
+            let slot = slot.ok_or(CompareError::Missing)?;
+            let version = Version(shard.store.assign_version(slot));
+            if version != expected {
+                return Err(CompareError::Changed(version));
+            }
+            if lifetime.is_none() {
+                let weight = prepared.attributes.weight;
+                *prepared = inner.as_before(shard, slot, weight, true, now);
+            }
+            Ok(())
+        })
     }
 
     /// Stores a value with the configured lifetime unless the key is there; tells whether it did. A
@@ -218,13 +210,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         value: V,
         mut prepared: Prepared<'_>,
     ) -> bool {
-        let stored = self.change(key, value, &mut prepared, |shard, _, (key, value), now| {
-            let there = shard.find_live(hash, &key, now);
-            if there.is_some() || shard.closed {
-                Err(((key, value), ()))
-            } else {
-                Ok((key, value))
-            }
+        let stored = self.change(key, value, &mut prepared, |shard, _, key, now| {
+            let refused = shard.closed || shard.find_live(hash, key, now).is_some();
+            if refused { Err(()) } else { Ok(()) }
         });
         stored.is_ok()
     }
@@ -280,19 +268,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         removed.is_some()
     }
 
-    /// Stores a prepared entry if `decide`, under the shard's lock, hands it back; returns its
-    /// version. What `decide` refuses is dropped outside the lock.
+    /// Stores a prepared entry unless `decide`, under the shard's lock, refuses it; returns its
+    /// version. What is refused is dropped outside the lock.
     fn change<'p, E>(
         &self,
         key: K,
         value: V,
         prepared: &mut Prepared<'p>,
-        mut decide: impl FnMut(
-            &mut Shard<K, V, S>,
-            &mut Prepared<'p>,
-            (K, V),
-            Moment,
-        ) -> Decision<K, V, E>,
+        mut decide: impl FnMut(&mut Shard<K, V, S>, &mut Prepared<'p>, &K, Moment) -> Result<(), E>,
     ) -> Result<Version, E> {
         let inner = &*self.inner;
         let hash = inner.hash(&key);
@@ -306,10 +289,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 return Err(latch);
             }
             prepared.now = now;
-            let (key, value) = match decide(shard, prepared, (key, value), now) {
-                Ok(decided) => decided,
-                Err((refused, error)) => return Ok((Some(refused), Err(error))),
-            };
+            if let Err(error) = decide(shard, prepared, &key, now) {
+                return Ok((Some((key, value)), Err(error)));
+            }
             // Only now that it is certain: a load of the key is superseded.
             shard.writing(hash, |stored| *stored == key);
             let before = shard.store.latest_version();
@@ -327,6 +309,3 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         result.map(Version)
     }
 }
-
-/// An entry to store, or the entry that is refused and why.
-type Decision<K, V, E> = Result<(K, V), ((K, V), E)>;

@@ -218,8 +218,9 @@ impl<K, V> Drop for Events<K, V> {
 /// Events of one shard, pushed under its lock.
 pub(crate) struct Outbox<K, V> {
     events: Events<K, V>,
-    /// True if an event was pushed since `take_news` was last called.
-    news: bool,
+    /// True if this hold has pushed an event. One that pushed none reports none: a driver that
+    /// works while the listener is awaited would otherwise wake itself without end.
+    pub(crate) news: bool,
 }
 
 impl<K, V> Outbox<K, V> {
@@ -238,19 +239,6 @@ impl<K, V> Outbox<K, V> {
             false => events.push_back(event),
         }
         self.news = true;
-    }
-
-    /// Returns whether an event was pushed since the last call, and forgets it. A hold that pushed
-    /// none reports none: a driver that works while the listener is awaited would otherwise wake
-    /// itself without end.
-    #[inline]
-    pub(crate) fn take_news(&mut self) -> bool {
-        std::mem::take(&mut self.news)
-    }
-
-    #[inline]
-    pub(crate) fn has_news(&self) -> bool {
-        self.news
     }
 
     pub(crate) fn is_empty(&self) -> bool {

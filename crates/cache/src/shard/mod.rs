@@ -36,7 +36,7 @@ use self::rules::{Hashed, Rules};
 const REPUBLISH_EVERY: u32 = 64;
 
 /// Removals that make a shard worth tidying.
-const UNTIDY: u32 = 512;
+pub(crate) const UNTIDY: u32 = 512;
 
 #[repr(C, align(64))]
 pub(crate) struct Shard<K, V, S> {
@@ -102,16 +102,10 @@ impl<K, V, S> Shard<K, V, S> {
         next.min(self.negatives.next_deadline())
     }
 
-    /// Returns whether tidying has become worth while and the driver was not told.
-    #[inline(always)]
-    pub(crate) fn is_untidy(&self) -> bool {
-        self.removals >= UNTIDY
-    }
-
     /// Returns whether a hold ends with nothing to publish, to drop or to tell.
     #[inline(always)]
     pub(crate) fn leaves_nothing(&self) -> bool {
-        let has_work = self.republish || self.effects.outbox.has_news() || self.store.has_freed();
+        let has_work = self.republish || self.effects.outbox.news || self.store.has_freed();
         !has_work && self.effects.garbage.is_empty()
     }
 
