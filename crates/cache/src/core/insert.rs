@@ -233,25 +233,49 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// Returns the attributes for a value that lives as long as the one in its place would have.
+    /// As [`prepare`](Self::prepare). Without a lifetime the entry lives as long as the one in its
+    /// place would have: that is found [under the lock](Self::as_before).
+    pub(crate) fn prepare_over(
+        &self,
+        hash: Hashed,
+        key: &K,
+        value: &V,
+        lifetime: Option<&Lifetime>,
+    ) -> Prepared<'_> {
+        if let Some(lifetime) = lifetime {
+            return self.prepare(hash, key, value, lifetime);
+        }
+        let weight = self.rules.config.weight(key, value);
+        let attributes = Attributes {
+            weight,
+            ..Attributes::default()
+        };
+        Prepared {
+            attributes,
+            tags: self.rules.tags.hold_none(),
+            now: self.now(),
+            fits: self.fits(hash, key, weight),
+        }
+    }
+
+    /// A prepared entry that lives as long as the one in its place would have, with its tags.
     pub(crate) fn as_before(
         &self,
         shard: &Shard<K, V, S>,
         slot: Slot,
-        weight: u32,
-        fits: bool,
+        prepared: &Prepared<'_>,
         now: Moment,
     ) -> Prepared<'_> {
         let old = shard.store.attributes(slot);
         let attributes = Attributes {
-            weight,
+            weight: prepared.attributes.weight,
             ..self.rules.config.attributes_after_overwrite(old, now)
         };
         Prepared {
             attributes,
             tags: self.rules.tags.hold_again(attributes.label),
             now,
-            fits,
+            fits: prepared.fits,
         }
     }
 

@@ -9,7 +9,6 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash};
 
 use equivalent::Equivalent;
-use tidewheel_store::Attributes;
 use tidewheel_time::Moment;
 
 use super::cache::Cache;
@@ -144,21 +143,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             inner.counters.discard_pair(key, value);
             return Err(error);
         }
-        let mut prepared = match lifetime {
-            Some(lifetime) => inner.prepare(hash, &key, &value, lifetime),
-            None => {
-                let weight = inner.rules.config.weight(&key, &value);
-                Prepared {
-                    attributes: Attributes {
-                        weight,
-                        ..Attributes::default()
-                    },
-                    tags: inner.rules.tags.hold_again(0),
-                    now: inner.now(),
-                    fits: inner.fits(hash, &key, weight),
-                }
-            }
-        };
+        let mut prepared = inner.prepare_over(hash, &key, &value, lifetime);
         if !prepared.fits {
             inner.counters.discard_pair(key, value);
             return Err(CompareError::TooHeavy);
@@ -171,8 +156,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 return Err(CompareError::Changed(version));
             }
             if lifetime.is_none() {
-                let weight = prepared.attributes.weight;
-                *prepared = inner.as_before(shard, slot, weight, true, now);
+                *prepared = inner.as_before(shard, slot, prepared, now);
             }
             Ok(())
         })

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use tidewheel_time::Moment;
 
 use crate::core::inner::Inner;
+use crate::lifetime::Lifetime;
 use crate::loaded::Loaded;
 use crate::quiet::Quiet;
 use crate::removal::RemovalCause;
@@ -120,43 +121,30 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             (old, self.rules.tags.lend_any(label))
         };
         let old = Quiet::new(old, &self.counters);
-        let loaded = match change(old.as_ref())? {
+        let (value, lifetime) = match change(old.as_ref())? {
             Compute::Keep => return Ok(old.into_inner().map_or(Computed::Absent, Computed::Kept)),
             Compute::Remove => return Ok(self.compute_removal(latched, &key, old)),
-            Compute::Update(value) if old.is_some() => {
-                let weight = self.rules.config.weight(&key, &value);
-                let fits = self.fits(hash, &key, weight);
-                let entry = (key.into_inner(), value);
-                return Ok(
-                    self.compute_value(latched, entry, old, |shard, key, _, now| {
-                        let slot = shard.find_live(hash, key, now)?;
-                        Some((self.as_before(shard, slot, weight, fits, now), true))
-                    }),
-                );
-            }
-            Compute::Update(value) => value.into(),
-            Compute::Put(loaded) => loaded,
+            Compute::Update(value) if old.is_some() => (value, None),
+            Compute::Update(value) => (value, Some(Lifetime::configured())),
+            Compute::Put(loaded) => (loaded.value, Some(loaded.lifetime)),
         };
-        let Loaded {
-            value, lifetime, ..
-        } = loaded;
-        let prepared = self.prepare(hash, &key, &value, &lifetime);
-        let put_if = old.is_some().then_some(put_if);
+        let prepared = self.prepare_over(hash, &key, &value, lifetime.as_ref());
+        let had_old = old.is_some();
         let entry = (key.into_inner(), value);
-        Ok(
-            self.compute_value(latched, entry, old, |shard, key, cleared, now| {
-                let was_there = shard.find_live(hash, key, now).is_some();
-                let puts = match put_if {
-                    None => true,
-                    // The entry may have been swept since.
-                    Some(PutIf::NotInvalidated) => {
-                        !cleared && !self.rules.tags.are_overtaken(tags.as_ref())
-                    }
-                    Some(PutIf::StillThere) => was_there,
-                };
-                puts.then(|| (Prepared { now, ..prepared }, was_there))
-            }),
-        )
+        let computed = self.compute_value(latched, entry, old, |shard, key, cleared, now| {
+            let slot = shard.find_live(hash, key, now);
+            if lifetime.is_none() {
+                return Some((self.as_before(shard, slot?, &prepared, now), true));
+            }
+            let puts = match put_if {
+                _ if !had_old => true,
+                // The entry may have been swept since.
+                PutIf::NotInvalidated => !cleared && !self.rules.tags.are_overtaken(tags.as_ref()),
+                PutIf::StillThere => slot.is_some(),
+            };
+            puts.then(|| (Prepared { now, ..prepared }, slot.is_some()))
+        });
+        Ok(computed)
     }
 
     fn latch(&self, hash: Hashed, key: &Arc<K>) -> Latched<'_, K, V, S> {

@@ -19,7 +19,7 @@ use super::claim::Wait;
 use super::latch::{Compute, Computed};
 use super::lead::Lead;
 use crate::core::inner::Inner;
-use crate::loaded::Loaded;
+use crate::lifetime::Lifetime;
 use crate::quiet::Quiet;
 use crate::removal::RemovalCause;
 use crate::shard::Shard;
@@ -154,9 +154,14 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
                 let seen = turn.seen.into_inner();
                 return Ok(seen.map_or(Computed::Absent, Computed::Removed));
             }
-            Compute::Put(loaded) => self.put_in_turn(&turn, loaded)?,
-            Compute::Update(value) if turn.there => self.update_in_turn(&turn, value)?,
-            Compute::Update(value) => self.put_in_turn(&turn, value.into())?,
+            Compute::Put(loaded) => {
+                let lifetime = Some(loaded.lifetime);
+                self.store_in_turn(&turn, loaded.value, lifetime)?
+            }
+            Compute::Update(value) => {
+                let lifetime = (!turn.there).then(Lifetime::configured);
+                self.store_in_turn(&turn, value, lifetime)?
+            }
         };
         Ok(match is_stored {
             true => Computed::stored(value, turn.seen.into_inner()),
@@ -177,45 +182,25 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
         })
     }
 
-    fn put_in_turn(
-        &self,
-        turn: &KeyTurn<'_, K, V, S>,
-        loaded: Loaded<V>,
-    ) -> Result<(V, bool), Superseded> {
-        let Loaded {
-            value, lifetime, ..
-        } = loaded;
-        let prepared = self.prepare(turn.hash, turn.key, &value, &lifetime);
-        self.store_in_turn(turn, value, |_, _, now| Prepared { now, ..prepared })
-    }
-
-    fn update_in_turn(
+    /// Stores a value unless the key was changed; returns it, and whether it was stored. Without a
+    /// lifetime it lives as long as the one that the closure has seen.
+    fn store_in_turn(
         &self,
         turn: &KeyTurn<'_, K, V, S>,
         value: V,
-    ) -> Result<(V, bool), Superseded> {
-        let weight = self.rules.config.weight(turn.key, &value);
-        let fits = self.fits(turn.hash, turn.key, weight);
-        self.store_in_turn(turn, value, |shard, slot, now| {
-            let slot = slot.expect("what the closure has seen is there");
-            self.as_before(shard, slot, weight, fits, now)
-        })
-    }
-
-    /// Stores a value unless the key was changed; returns it, and whether it was stored.
-    fn store_in_turn<'p>(
-        &'p self,
-        turn: &KeyTurn<'_, K, V, S>,
-        value: V,
-        prepare: impl FnOnce(&Shard<K, V, S>, Option<Slot>, Moment) -> Prepared<'p>,
+        lifetime: Option<Lifetime>,
     ) -> Result<(V, bool), Superseded> {
         let KeyTurn { hash, key, .. } = *turn;
+        let prepared = self.prepare_over(hash, key, &value, lifetime.as_ref());
         let result = Quiet::new(value.clone(), &self.counters);
         // The table's key is not to be had: the flight is handed on.
         let mut entry = Some((key.clone(), value));
         let stored = self.change(self.cell(hash), |shard, now| {
             let slot = turn.unchanged(shard, now)?;
-            let prepared = prepare(shard, slot, now);
+            let prepared = match slot.filter(|_| lifetime.is_none()) {
+                Some(slot) => self.as_before(shard, slot, &prepared, now),
+                None => Prepared { now, ..prepared },
+            };
             shard.forget_negative(hash, |stored| stored == key);
             let (key, value) = entry.take().expect("stored once");
             Ok(shard.put(hash, key, value, &prepared))
