@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::shard::flight::Flight;
 use crate::shard::rules::Hashed;
-use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering::Relaxed, Ordering::SeqCst, lock};
+use crate::sync::{AtomicUsize, Mutex, Ordering::Relaxed, Ordering::SeqCst, lock};
 
 pub(crate) struct Refreshes<V> {
     state: Mutex<RefreshState<V>>,
@@ -15,11 +15,12 @@ pub(crate) struct Refreshes<V> {
     limit: usize,
     /// The number of refreshes that may run at a time.
     parallel: usize,
-    stop: AtomicBool,
 }
 
 struct RefreshState<V> {
     queue: VecDeque<Job<V>>,
+    /// True if nothing more is queued.
+    stopped: bool,
     /// Runners that have begun and not ended.
     #[cfg(feature = "system")]
     runners: usize,
@@ -46,6 +47,7 @@ impl<V> Refreshes<V> {
         Self {
             state: Mutex::new(RefreshState {
                 queue: VecDeque::new(),
+                stopped: false,
                 #[cfg(feature = "system")]
                 runners: 0,
             }),
@@ -53,7 +55,6 @@ impl<V> Refreshes<V> {
             running: AtomicUsize::new(0),
             limit,
             parallel,
-            stop: AtomicBool::new(false),
         }
     }
 
@@ -90,7 +91,7 @@ impl<V> Refreshes<V> {
     /// Queues a job in its place; gives it back once the cache is closed.
     pub(crate) fn push(&self, place: Counted<'_>, job: Job<V>) -> Result<(), Job<V>> {
         let mut state = lock(&self.state);
-        if self.stop.load(SeqCst) {
+        if state.stopped {
             return Err(job);
         }
         state.queue.push_back(job);
@@ -108,7 +109,7 @@ impl<V> Refreshes<V> {
     /// Ends what is queued: no more begins. Returns what was in the queue.
     pub(crate) fn stop(&self) -> VecDeque<Job<V>> {
         let mut state = lock(&self.state);
-        self.stop.store(true, SeqCst);
+        state.stopped = true;
         let forgotten = std::mem::take(&mut state.queue);
         drop(state);
         self.taken.fetch_sub(forgotten.len(), SeqCst);

@@ -140,7 +140,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     where
         V: Clone,
     {
-        Iter(self.scan(|key, value, _| (key, value.clone())))
+        Iter(EntryScan::new(self, |key, value, _| (key, value.clone())))
     }
 
     /// As [`iter`](Self::iter), with what is left of each entry's time to live at the time of its
@@ -149,16 +149,14 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     where
         V: Clone,
     {
-        Entries(self.scan(|key, value, ttl| (key, value.clone(), ttl)))
+        Entries(EntryScan::new(self, |key, value, ttl| {
+            (key, value.clone(), ttl)
+        }))
     }
 
     /// As [`iter`](Self::iter), the keys alone.
     pub fn keys(&self) -> Keys<'_, K, V, S> {
-        Keys(self.scan(|key, _, _| key))
-    }
-
-    fn scan<T>(&self, take: Take<K, V, T>) -> EntryScan<'_, K, V, S, T> {
-        EntryScan::new(self, take)
+        Keys(EntryScan::new(self, |key, _, _| key))
     }
 }
 

@@ -45,7 +45,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        self.expire_as(key, ttl, condition, || StatedTtl::For(ticks(ttl)))
+        self.set_end(key, Some(ttl), condition, || StatedTtl::For(ticks(ttl)))
     }
 
     /// As [`expire`](Self::expire), with a point in wall time, converted once, now. One that is
@@ -57,7 +57,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let left = at
             .duration_since(self.inner.time.wall())
             .unwrap_or_default();
-        self.expire_as(key, left, condition, || StatedTtl::Point)
+        self.set_end(key, Some(left), condition, || StatedTtl::Point)
     }
 
     /// Takes a key's deadline away; tells whether it had one. With it go the [idle
@@ -70,16 +70,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Q: Hash + Equivalent<K> + ?Sized,
     {
         self.set_end(key, None, Condition::IfSome, || StatedTtl::Never)
-    }
-
-    fn expire_as<Q: Hash + Equivalent<K> + ?Sized>(
-        &self,
-        key: &Q,
-        ttl: Duration,
-        condition: Condition,
-        stated: impl FnOnce() -> StatedTtl,
-    ) -> bool {
-        self.set_end(key, Some(ttl), condition, stated)
     }
 
     fn set_end<Q: Hash + Equivalent<K> + ?Sized>(
