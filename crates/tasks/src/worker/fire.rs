@@ -77,10 +77,7 @@ impl<S: TaskStore> Shared<S> {
             Some(true)
         };
         match is_ours {
-            Some(false) => {
-                self.held().remove(key);
-                count(&self.counters.recalled);
-            }
+            Some(false) => self.recalled(wheel, key),
             // Somebody else may have run it, under a higher fence.
             None if !is_sure => self.file(wheel, key, ASK_AGAIN),
             _ => match self.turn_after_losses(&claim) {

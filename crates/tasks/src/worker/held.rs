@@ -289,11 +289,13 @@ impl Claims {
         true
     }
 
-    /// Takes out a claim that is not the worker's any more, if its turn is asked for.
+    /// Ends a claim that is not the worker's any more, if its turn is asked for.
     pub(super) fn recall(&mut self, key: u64) -> bool {
-        let held = self.claims.get(&key);
-        let asks = held.is_some_and(|held| held.stage == Stage::Asks);
-        asks && self.remove(key).is_some()
+        let asks = self.asked(key).is_some();
+        if asks {
+            self.set_stage(key, Stage::Ended);
+        }
+        asks
     }
 
     /// Notes that the handler of a claim has come back, unless its run has ended since.

@@ -246,15 +246,28 @@ impl<S: TaskStore> Shared<S> {
 
     /// Frees the slot of a claim that waits, if it has one: a slot is for now.
     fn free_slot_of(&self, wheel: &Wheel, key: u64) {
-        let Some(claim) = self.held().take_slot(key) else {
-            return;
-        };
+        let claim = self.held().take_slot(key);
+        if let Some(claim) = claim {
+            self.free_slot(wheel, &claim);
+        }
+    }
+
+    /// The engine has taken back a claim whose run has not begun: another one may have its slot.
+    pub(super) fn recalled(&self, wheel: &Wheel, key: u64) {
+        count(&self.counters.recalled);
+        let lost = self.held().remove(key);
+        if let Some(lost) = lost.filter(|lost| lost.claim.has_slot) {
+            self.free_slot(wheel, &lost.claim);
+        }
+    }
+
+    fn free_slot(&self, wheel: &Wheel, claim: &Claim) {
         // If that fails, it counts as if the task had run.
-        let free = AssertUnwindSafe(|| self.call(self.store.free_slot(&claim)));
+        let free = AssertUnwindSafe(|| self.call(self.store.free_slot(claim)));
         let _ = catch_unwind(free);
         // What has the last of the later slots is claimed again, perhaps with an earlier one: so no
         // slot before that of a claim stays free.
-        let last = self.held().end_last_slot(&claim);
+        let last = self.held().end_last_slot(claim);
         if let Some(last) = last {
             // It is not there if it has fired.
             let _ = wheel.remove(&last);
@@ -274,10 +287,7 @@ impl<S: TaskStore> Shared<S> {
                 // There is room for another.
                 self.mailbox.arrived();
             }
-            Turn::Lost => {
-                self.held().remove(key);
-                count(&self.counters.recalled);
-            }
+            Turn::Lost => self.recalled(wheel, key),
             Turn::Never(outcome) => {
                 if self.held().begin(key, self.clock.now()) {
                     self.held().set_stage(key, Stage::Ended);

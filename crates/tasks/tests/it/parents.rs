@@ -598,6 +598,28 @@ fn a_parent_frees_its_slot_when_it_is_due_and_not_at_the_slot() {
     );
 }
 
+/// Its slot was spent: the next task began a period later.
+#[test]
+fn the_slot_of_a_claim_that_was_cancelled_is_for_another_task() {
+    let (clock, store) = engine();
+    let ran = Ran::default();
+    let worker = Worker::builder(Arc::clone(&store)).manual(&clock, noting(&ran));
+    let worker = worker.expect("a worker");
+    let limit = store.limit("limited", Some(Rate::new(1, Duration::from_secs(3600))));
+    assert_eq!(wait(limit), Ok(()));
+    let limited = |id| Task::new(id, "").queue("limited");
+    schedule(&store, limited("first").after(MS(6000)));
+    worker.turn();
+    assert_eq!(worker.stats().held, 1);
+    schedule(&store, limited("next"));
+    assert_eq!(wait(store.cancel("first")), Ok(true));
+    for _ in 0..120 {
+        worker.turn();
+        clock.advance(MS(50));
+    }
+    assert_eq!(names(&ran), ["next1"]);
+}
+
 /// Parents take half of the room at most, and no slot of a limited queue for later.
 #[test]
 fn what_waits_for_others_leaves_room_and_keeps_a_limit() {

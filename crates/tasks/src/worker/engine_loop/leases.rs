@@ -10,7 +10,6 @@ use crate::shape::claim::Verdict;
 use crate::shape::error::StoreError;
 use crate::store::TaskStore;
 use crate::worker::shared::{Shared, Wheel};
-use crate::worker::stats::count;
 
 /// Extends the leases of which a quarter is over. Claims that are not ours any more are dropped,
 /// unless they run.
@@ -45,11 +44,8 @@ fn extended<S: TaskStore>(
     } else if verdict.is_accepted() {
         shared.counters.extended.fetch_add(1, Relaxed);
         shared.held().extended(key, sent);
-    } else if shared.held().recall(key) {
-        count(&shared.counters.recalled);
-    } else if wheel.remove(&key).is_some() {
-        shared.held().remove(key);
-        count(&shared.counters.recalled);
+    } else if shared.held().recall(key) || wheel.remove(&key).is_some() {
+        shared.recalled(wheel, key);
     } else {
         // It runs: its end will be refused.
         let control = {
