@@ -52,9 +52,17 @@ impl Limited {
 /// The limit in a queue's row.
 struct State {
     now: Timestamp,
-    /// `None` if nothing may be claimed of it.
+    /// `None` if it is not limited any more.
     spent: Option<Spent>,
+    is_paused: bool,
     text: String,
+}
+
+impl State {
+    /// The slots, if claims may have some.
+    fn open(&self) -> Option<&Spent> {
+        self.spent.as_ref().filter(|_| !self.is_paused)
+    }
 }
 
 impl PostgresStore {
@@ -111,14 +119,18 @@ impl PostgresStore {
             .query(StatementName::Limit, &[&self.space, &queue])
             .await?;
         let Some(row) = rows.first() else {
-            let (now, spent, text) = (Timestamp(0), None, String::new());
-            return Ok(State { now, spent, text });
+            return Ok(State {
+                now: Timestamp(0),
+                spent: None,
+                is_paused: false,
+                text: String::new(),
+            });
         };
         let (rules, text) = (QueueRules::read(row.get(1)), row.get::<_, String>(2));
-        let rate = rules.limit.filter(|_| !rules.paused);
         Ok(State {
             now: Timestamp(number(row, 0)),
-            spent: rate.map(|rate| Spent::read(&text, rate)),
+            spent: rules.limit.map(|rate| Spent::read(&text, rate)),
+            is_paused: rules.paused,
             text,
         })
     }
@@ -137,8 +149,7 @@ impl PostgresStore {
     ) -> Result<Vec<Claim>, StoreError> {
         let state = self.state(queue).await?;
         let until = state.now.plus(ask.lookahead);
-        let spent = state.spent.as_ref();
-        let free = spent.map_or(0, |spent| spent.free(state.now, until));
+        let free = state.open().map_or(0, |spent| spent.free(state.now, until));
         let most = free.min(room);
         if most == 0 {
             return Ok(Vec::new());
@@ -161,7 +172,7 @@ impl PostgresStore {
         claims: &mut Vec<Claim>,
     ) -> Result<Vec<Claim>, StoreError> {
         for _ in 0..TRIES {
-            let Some(mut spent) = state.spent.take().filter(|_| !claims.is_empty()) else {
+            let Some(mut spent) = state.open().cloned().filter(|_| !claims.is_empty()) else {
                 break;
             };
             let until = state.now.plus(ask.lookahead);

@@ -196,6 +196,12 @@ impl<S: TaskStore> Suite<'_, S> {
         assert_eq!(wait(self.store.free_slot(&again)), Ok(()));
         assert!(self.is_done(&again));
         assert!(self.is_done(&claims[1]));
+        // Nor does one that goes back because its queue is paused.
+        let last = self.claim_of(&["mails"]);
+        assert_eq!(wait(self.store.pause("mails")), Ok(()));
+        let back = wait(self.store.release(std::slice::from_ref(&last)));
+        assert!(back.expect("answered")[0].is_accepted());
+        assert_eq!(wait(self.store.resume("mails")), Ok(()));
         let last = self.claim_of(&["mails"]);
         assert!(self.is_done(&last));
         self.claims_nothing();
