@@ -80,6 +80,9 @@ const FENCES: u32 = 40;
 /// put right, so that nothing is lost then. If the one page that says where the tasks are is gone,
 /// or all that comes after it, nothing can be found, and it is an error.
 ///
+/// redb panics at some damages. The first store of a process puts a hook before the process's hook
+/// for panics, so that nothing is printed of those: each is the error of the call.
+///
 /// What was written in the last 10 ms before the process was killed may be lost silently if exactly
 /// that is damaged: then it looks like a transaction that the kill had cut off.
 pub struct FileStore {

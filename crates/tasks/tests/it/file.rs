@@ -174,6 +174,72 @@ fn a_damaged_file_is_an_error_and_no_panic() {
     panic!("no damage that redb panics at");
 }
 
+/// The error came after some lines about a panic in redb.
+#[test]
+fn a_file_that_is_refused_prints_nothing() {
+    let folder = Folder::new("file-silent");
+    let program = std::env::current_exe().expect("this program");
+    for how in ["damaged", "cut", "zeros", "folder", "foreign", "empty"] {
+        let path = folder.path().join(how);
+        let child = std::process::Command::new(&program)
+            .args(["file::process_that_opens_what_is_no_file_of_tasks"])
+            .args(["--exact", "--ignored", "--nocapture", "--quiet"])
+            .env("TIDEWHEEL_REFUSED", &path)
+            .output()
+            .expect("a process");
+        let printed = String::from_utf8_lossy(&child.stderr);
+        assert!(child.status.success(), "{how}: {printed}");
+        assert_eq!(printed, "", "{how}");
+    }
+}
+
+#[test]
+#[ignore = "a process of another test"]
+fn process_that_opens_what_is_no_file_of_tasks() {
+    let Some(path) = std::env::var_os("TIDEWHEEL_REFUSED").map(PathBuf::from) else {
+        return;
+    };
+    let refused = || match FileStore::open(&path) {
+        Ok(_) => String::new(),
+        Err(error) => error.to_string(),
+    };
+    let how = path.file_name().and_then(|name| name.to_str());
+    let (bytes, says) = match how.expect("a name") {
+        "folder" => {
+            std::fs::create_dir(&path).expect("a folder");
+            assert!(refused().contains("no file of tasks"), "{}", refused());
+            return;
+        }
+        "damaged" => return a_damaged_file_is_an_error_and_no_panic(),
+        "cut" => {
+            let store = FileStore::open(&path).expect("opens");
+            let tasks = (0..2000).map(|n| Task::new(format!("{n}"), "x".repeat(100)).after(HOUR));
+            wait(store.schedule_many(tasks.collect())).expect("on disk");
+            drop(store);
+            let mut whole = std::fs::read(&path).expect("readable");
+            for length in [5, 9, 64, 319, 320, 4096, 4097, 40_960, whole.len() - 1] {
+                std::fs::write(&path, &whole[..length]).expect("writable");
+                let says = refused();
+                assert!(says.contains("damaged"), "{length}: {says}");
+                let nothing = FileStore::open_salvaging(&path).map(|(_, found)| found);
+                assert!(length > 40_000 || nothing.is_err(), "{length}: {nothing:?}");
+                std::fs::write(&path, &whole).expect("writable");
+            }
+            whole.push(0);
+            (whole, "damaged")
+        }
+        "zeros" => (vec![0; 100_000], "no file of tasks"),
+        "foreign" => (b"SQLite format 3\0".repeat(1000), "no file of tasks"),
+        _ => {
+            std::fs::write(&path, b"").expect("writable");
+            assert_eq!(refused(), "", "an empty file is a new one");
+            return;
+        }
+    };
+    std::fs::write(&path, bytes).expect("writable");
+    assert!(refused().contains(says), "{}", refused());
+}
+
 /// What the file did not have was claimed and run, and a cancel that had failed answered that there
 /// was no such task.
 #[test]

@@ -13,7 +13,6 @@ pub(crate) mod salvage;
 mod tables;
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -21,7 +20,7 @@ use std::time::Duration;
 
 use redb::Database;
 
-use self::opening::{Refused, open, unless_it_panics};
+use self::opening::{Refused, open, survive, unless_it_panics};
 use self::salvage::{Salvaged, salvage};
 use self::tables::{Write, count_opening, is_whole, load, seal, transact};
 use super::journal::{Change, Journal, JournalError, Record};
@@ -238,9 +237,4 @@ fn encode(change: Change) -> Write {
         },
         Change::End(name) => Write::End { name },
     }
-}
-
-/// Calls redb, which panics at some damages of its file; `None` when it has.
-fn survive<R>(body: impl FnOnce() -> R) -> Option<R> {
-    catch_unwind(AssertUnwindSafe(body)).ok()
 }

@@ -1,12 +1,15 @@
 //! A store's file is opened, or refused with a reason.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read};
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Once;
+use std::thread;
 
 use redb::{Database, DatabaseError, StorageError};
 
-use super::survive;
 use crate::file::journal::JournalError;
 
 /// The reason why a file is not opened.
@@ -110,4 +113,37 @@ fn is_foreign(path: &Path) -> io::Result<bool> {
 /// redb panics at some damages of its file.
 pub(super) fn unless_it_panics<R>(read: impl FnOnce() -> Result<R, Refused>) -> Result<R, Refused> {
     survive(read).unwrap_or_else(|| Err(Refused::Damaged("redb panicked".to_owned())))
+}
+
+/// Calls redb, which panics at some damages of its file; `None` when it has. The caller has an
+/// error to tell: the panic's text is not printed.
+pub(super) fn survive<R>(body: impl FnOnce() -> R) -> Option<R> {
+    hush();
+    let before = IN_REDB.replace(true);
+    let outcome = catch_unwind(AssertUnwindSafe(body));
+    IN_REDB.set(before);
+    outcome.ok()
+}
+
+thread_local! {
+    /// True while this thread is in redb, and a panic of it is survived.
+    static IN_REDB: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Puts a hook before the process's own for panics, once: that is left out for those of redb that
+/// are survived, and called for all others.
+fn hush() {
+    static HUSHED: Once = Once::new();
+    // A thread that panics may not change the hook.
+    if thread::panicking() {
+        return;
+    }
+    HUSHED.call_once(|| {
+        let own = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            if !IN_REDB.get() {
+                own(panic);
+            }
+        }));
+    });
 }
