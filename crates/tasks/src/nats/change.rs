@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::Inner;
 use super::generation::{generation, generation_of};
+use super::looks::damaged;
 use super::order::Order;
 use super::wire::{Letter, Put};
 use crate::shape::error::StoreError;
@@ -87,8 +88,7 @@ impl Inner {
             };
             let generation = generation(now, generation_of(Some(task)));
             let order = Order::of_kept(id, task.clone());
-            let order =
-                order.ok_or_else(|| StoreError::engine("it is damaged, or no task of ours"))?;
+            let order = order.ok_or_else(damaged)?;
             let from = due.minus(self.lookahead).max(now);
             let letter = order
                 .anew(due)

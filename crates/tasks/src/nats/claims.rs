@@ -16,7 +16,6 @@ use super::lines::Line;
 use super::order::Order;
 use super::receipt::{Delivery, consumer_of, fenced, receipt, reply_of};
 use super::record::{Fenced, Known, Says, Step, says};
-use super::subjects::task_of;
 use super::wire::Kept;
 use crate::shape::claim::{Claim, Fence, Verdict};
 use crate::shape::error::StoreError;
@@ -206,9 +205,9 @@ impl Inner {
             payload,
             ..
         } = delivered.message;
-        let (reply, (id, generation)) = (reply?, task_of(&subject)?);
+        let (reply, (id, generation)) = (reply?, self.subjects.named(&subject));
         let delivery = Delivery::of(&reply)?;
-        let order = Order::read(&id, &headers?, payload)?;
+        let order = Order::read(&id, &headers.unwrap_or_default(), payload);
         // How far ahead it was handed over is the stream's business, unless nothing is to be
         // claimed ahead.
         if ask.lookahead.is_zero() && order.due > now && order.is_whole {

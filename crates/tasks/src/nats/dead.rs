@@ -3,7 +3,7 @@
 use super::Inner;
 use super::generation::{generation, generation_of};
 use super::order::{Order, SUM, number, terms, with_terms};
-use super::subjects::{Subjects, id_of};
+use super::subjects::Subjects;
 use super::text::{decoded, encoded};
 use super::wire::{Kept, Letter, Put};
 use crate::shape::claim::Claim;
@@ -37,27 +37,27 @@ pub(super) fn letter_of(
     with_terms(letter, &terms)
 }
 
-/// Reads a letter. One whose headers are not ours is damaged, and is there all the same.
-pub(super) fn read(kept: Kept) -> Option<DeadLetter> {
-    let id = id_of(&kept.subject)?;
-    let error = kept.headers.get(ERROR);
-    let error = error.and_then(|error| decoded(error.as_str()));
-    let attempts = number(&kept.headers, ATTEMPTS).and_then(|count| count.try_into().ok());
-    let died = number(&kept.headers, DIED);
-    let has_all = error.is_some() && attempts.is_some() && died.is_some();
-    let error = letter_error(error.unwrap_or_default(), has_all && is_whole(&id, &kept));
-    let mut letter = DeadLetter::new(id, attempts.unwrap_or(0), error);
-    (letter.payload, letter.terms) = (kept.payload.to_vec(), terms(&kept.headers));
-    letter.died = Timestamp(died.unwrap_or(0));
-    Some(letter)
-}
-
 fn is_whole(id: &str, kept: &Kept) -> bool {
     let terms = terms(&kept.headers).text();
     number(&kept.headers, SUM) == Some(sum(id, &kept.payload, &[], &terms))
 }
 
 impl Inner {
+    /// Reads a letter. One whose headers are not ours is damaged, and is there all the same.
+    pub(super) fn letter_in(&self, kept: Kept) -> DeadLetter {
+        let (id, _) = self.subjects.named(&kept.subject);
+        let error = kept.headers.get(ERROR);
+        let error = error.and_then(|error| decoded(error.as_str()));
+        let attempts = number(&kept.headers, ATTEMPTS).and_then(|count| count.try_into().ok());
+        let died = number(&kept.headers, DIED);
+        let has_all = error.is_some() && attempts.is_some() && died.is_some();
+        let error = letter_error(error.unwrap_or_default(), has_all && is_whole(&id, &kept));
+        let mut letter = DeadLetter::new(id, attempts.unwrap_or(0), error);
+        (letter.payload, letter.terms) = (kept.payload.to_vec(), terms(&kept.headers));
+        letter.died = Timestamp(died.unwrap_or(0));
+        letter
+    }
+
     /// Makes one call for each letter.
     pub(super) async fn dead_letters(&self, most: usize) -> Result<Vec<DeadLetter>, StoreError> {
         let (mut letters, mut from) = (Vec::new(), 1);
@@ -66,7 +66,7 @@ impl Inner {
                 break;
             };
             from = kept.sequence + 1;
-            letters.extend(read(kept));
+            letters.push(self.letter_in(kept));
         }
         Ok(letters)
     }

@@ -6,7 +6,7 @@
 
 use super::Inner;
 use super::order::DUE;
-use super::subjects::task_of;
+use super::subjects::generation_in;
 use super::wire::{Kept, Letter, Put};
 use crate::shape::error::StoreError;
 use crate::shape::overtaken::{TRIES, pause_after};
@@ -20,8 +20,7 @@ pub(super) fn generation(now: Timestamp, known: u64) -> u64 {
 
 /// The generation in the subject of a task; 0 if there is none.
 pub(super) fn generation_of(kept: Option<&Kept>) -> u64 {
-    let found = kept.and_then(|kept| task_of(&kept.subject));
-    found.map_or(0, |(_, generation)| generation)
+    kept.map_or(0, |kept| generation_in(&kept.subject))
 }
 
 impl Inner {
@@ -74,5 +73,5 @@ impl Inner {
 
 /// True of a task, also of one that is damaged, and not of a blank.
 pub(super) fn is_task(kept: &Kept) -> bool {
-    kept.headers.get(DUE).is_some()
+    kept.headers.get(DUE).is_some() || !kept.payload.is_empty()
 }

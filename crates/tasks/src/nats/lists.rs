@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::Inner;
-use super::dead;
+use super::generation::is_task;
 use super::looks::{finished, task};
-use super::subjects::{id_of, task_of};
+use super::subjects::id_of;
 use super::wire::Kept;
 use crate::shape::counts::Counts;
 use crate::shape::error::StoreError;
@@ -45,7 +45,7 @@ impl Inner {
             from = last.sequence + 1;
             for kept in page {
                 let sequence = kept.sequence;
-                let Some(look) = look_of(state, kept, now) else {
+                let Some(look) = self.look_of(state, kept, now) else {
                     continue;
                 };
                 let is_its = queue
@@ -90,7 +90,7 @@ impl Inner {
                     ));
                 }
                 for kept in page {
-                    if let Some(look) = look_of(state, kept, now) {
+                    if let Some(look) = self.look_of(state, kept, now) {
                         counts.entry(look.terms.queue).or_default().add(state, 1);
                     }
                 }
@@ -98,16 +98,19 @@ impl Inner {
         }
         Ok(counts)
     }
-}
 
-/// What a message says; nothing if its time is over, or it is no message of ours.
-fn look_of(state: State, kept: Kept, now: Timestamp) -> Option<Look> {
-    match state {
-        State::Done => {
-            let id = id_of(&kept.subject)?;
-            finished(kept, now).map(|finished| finished.look(&id))
+    /// The contents of a message; nothing if its time is over, or it is a blank.
+    fn look_of(&self, state: State, kept: Kept, now: Timestamp) -> Option<Look> {
+        match state {
+            State::Done => {
+                let id = id_of(&kept.subject)?;
+                finished(kept, now).map(|finished| finished.look(&id))
+            }
+            State::Dead => Some(self.letter_in(kept).look()),
+            _ => {
+                let (id, _) = self.subjects.named(&kept.subject);
+                is_task(&kept).then(|| task(&id, state, kept))
+            }
         }
-        State::Dead => dead::read(kept).map(|letter| letter.look()),
-        _ => task(&task_of(&kept.subject)?.0, state, kept).ok(),
     }
 }

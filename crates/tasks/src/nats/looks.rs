@@ -5,7 +5,6 @@ use std::pin::pin;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::Inner;
-use super::dead;
 use super::generation::is_task;
 use super::order::{Order, number};
 use super::receipt::fenced;
@@ -53,15 +52,27 @@ pub(super) fn finished(kept: Kept, now: Timestamp) -> Option<Finished> {
     (finished.until > now).then_some(finished)
 }
 
-/// A task's message as a look.
-pub(super) fn task(id: &str, state: State, kept: Kept) -> Result<Look, StoreError> {
-    let order = Order::of_kept(id, kept);
-    let order = order.ok_or_else(|| StoreError::engine("it is damaged, or no task of ours"))?;
+/// A task's message as a look, which says if it is damaged.
+pub(super) fn task(id: &str, state: State, kept: Kept) -> Look {
+    let order = Order::read(id, &kept.headers, kept.payload);
     let mut look = Look::new(id, order.due, order.payload.to_vec());
     (look.state, look.attempt) = (state, order.attempt);
     (look.priority, look.terms) = (order.priority, order.terms);
-    Ok(look)
+    look.error = (!order.is_whole).then(|| DAMAGED.to_owned());
+    look
 }
+
+/// The same for who asks about one: a task that waits for it does not go on.
+fn whole_task(id: &str, state: State, kept: Kept) -> Result<Look, StoreError> {
+    let look = task(id, state, kept);
+    look.error.is_none().then_some(look).ok_or_else(damaged)
+}
+
+pub(super) fn damaged() -> StoreError {
+    StoreError::engine(DAMAGED)
+}
+
+const DAMAGED: &str = "it is damaged, or no task of ours";
 
 impl Inner {
     pub(super) async fn progress(
@@ -90,7 +101,7 @@ impl Inner {
         let done = done.and_then(|kept| finished(kept, now));
         let done = done.map(|finished| finished.look(id));
         let dead = self.wire.last(&self.subjects.dead(id)).await?;
-        let dead = dead.and_then(dead::read).map(|letter| letter.look());
+        let dead = dead.map(|kept| self.letter_in(kept).look());
         Ok(Look::first_of(look, done, dead))
     }
 
@@ -119,13 +130,13 @@ impl Inner {
     async fn look_at_task(&self, id: &str) -> Result<Option<Look>, StoreError> {
         let there = self.standing(id).await?;
         if let Some(pending) = there.pending.filter(is_task) {
-            return task(id, State::Pending, pending).map(Some);
+            return whole_task(id, State::Pending, pending).map(Some);
         }
         let Some(handed) = there.handed else {
             return Ok(None);
         };
         let sequence = handed.sequence;
-        let mut look = task(id, State::Claimed, handed)?;
+        let mut look = whole_task(id, State::Claimed, handed)?;
         let progress = self.wire.last(&self.subjects.progress(id)).await?;
         let progress = progress.filter(|kept| kept.sequence > sequence);
         look.progress = progress.map(|kept| kept.payload.to_vec());

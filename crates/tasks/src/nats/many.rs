@@ -11,7 +11,7 @@ use super::claims::sequence_of;
 use super::generation::{generation, generation_of};
 use super::order::Order;
 use super::record::Says;
-use super::subjects::{id_of, task_of};
+use super::subjects::id_of;
 use super::unique::unique_until;
 use super::wire::{Kept, Letter, Put, kept_directly};
 use crate::shape::error::StoreError;
@@ -133,9 +133,7 @@ impl Inner {
         let found = self.wire.direct(&subjects).await?;
         let mut latest = HashMap::<String, Kept>::new();
         for kept in found.into_iter().filter_map(kept_directly) {
-            let Some((id, _)) = task_of(&kept.subject) else {
-                continue;
-            };
+            let (id, _) = self.subjects.named(&kept.subject);
             let before = latest.get(&id).map(|before| before.sequence);
             if before.is_none_or(|before| before < kept.sequence) {
                 latest.insert(id, kept);

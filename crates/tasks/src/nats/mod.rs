@@ -73,7 +73,7 @@ use crate::shape::look::{Look, State, check_note, check_results};
 use crate::shape::many::Many;
 use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::sum::set_aside;
-use crate::shape::task::{Due, Task, check_id};
+use crate::shape::task::{Due, Task};
 use crate::shape::timestamp::Timestamp;
 use crate::shape::waits::Waits;
 use crate::store::{Ask, Failure, TaskStore, Wake};
@@ -145,6 +145,14 @@ impl NatsStore {
 }
 
 impl Inner {
+    /// Checks what this engine cannot keep of a task.
+    fn check_new(&self, task: &Task) -> Result<(), StoreError> {
+        if self.subjects.is_strange(&task.id) {
+            return Err(StoreError::refused("its id is a subject of the stream"));
+        }
+        check_terms(task)
+    }
+
     /// The engine's time: what the stream's leader says.
     async fn now(&self) -> Result<Timestamp, StoreError> {
         let sent = Duration::from_nanos(monotonic_nanos());
@@ -185,27 +193,28 @@ impl TaskStore for NatsStore {
 
     async fn schedule(&self, task: Task) -> Result<Timestamp, StoreError> {
         task.check()?;
-        check_terms(&task)?;
+        self.inner.check_new(&task)?;
         self.run(|inner| async move { inner.schedule(task).await })
             .await
     }
 
     async fn schedule_many(&self, tasks: Vec<Task>) -> Result<Vec<Option<Timestamp>>, StoreError> {
-        tasks.iter().try_for_each(check_terms)?;
+        let mut each = tasks.iter();
+        each.try_for_each(|task| self.inner.check_new(task))?;
         let many = Many::of(tasks)?;
         self.run(|inner| async move { inner.schedule_many(many).await })
             .await
     }
 
     async fn cancel(&self, id: &str) -> Result<bool, StoreError> {
-        check_id(id)?;
+        self.inner.subjects.check(id)?;
         let id = id.to_owned();
         self.run(|inner| async move { inner.cancel(&id).await })
             .await
     }
 
     async fn reschedule(&self, id: &str, due: Due) -> Result<bool, StoreError> {
-        check_id(id)?;
+        self.inner.subjects.check(id)?;
         let id = id.to_owned();
         self.run(|inner| async move { inner.reschedule(&id, due).await })
             .await
@@ -269,14 +278,14 @@ impl TaskStore for NatsStore {
     }
 
     async fn requeue(&self, id: &str, due: Due) -> Result<bool, StoreError> {
-        check_id(id)?;
+        self.inner.subjects.check(id)?;
         let id = id.to_owned();
         self.run(|inner| async move { inner.requeue(&id, due).await })
             .await
     }
 
     async fn remove_dead(&self, id: &str) -> Result<bool, StoreError> {
-        check_id(id)?;
+        self.inner.subjects.check(id)?;
         let id = id.to_owned();
         self.run(|inner| async move { inner.remove_dead(&id).await })
             .await
@@ -290,7 +299,7 @@ impl TaskStore for NatsStore {
     }
 
     async fn look(&self, id: &str) -> Result<Option<Look>, StoreError> {
-        check_id(id)?;
+        self.inner.subjects.check(id)?;
         let id = id.to_owned();
         self.run(|inner| async move { inner.look(&id).await }).await
     }

@@ -81,26 +81,29 @@ impl Order {
         }
     }
 
-    /// Reads a message as it was kept or delivered.
-    pub(super) fn read(id: &str, headers: &HeaderMap, payload: Bytes) -> Option<Self> {
-        let due = number(headers, DUE)?;
+    /// Reads a message as it was kept or delivered. It is not whole if it says something else, or
+    /// nothing.
+    pub(super) fn read(id: &str, headers: &HeaderMap, payload: Bytes) -> Self {
+        let due = number(headers, DUE).unwrap_or(0);
+        let attempt = number(headers, ATTEMPT).and_then(|attempt| attempt.try_into().ok());
         let level = number(headers, PRIORITY).and_then(|level| level.try_into().ok());
         let mut order = Self {
             due: Timestamp(due),
             began: Timestamp(number(headers, BEGAN).unwrap_or(due)),
             terms: terms(headers),
-            attempt: number(headers, ATTEMPT)?.try_into().ok()?,
+            attempt: attempt.unwrap_or(1),
             priority: Priority::of_level(level.unwrap_or(1)),
             payload,
             is_whole: false,
         };
         order.is_whole = number(headers, SUM) == Some(order.sum(id));
-        Some(order)
+        order
     }
 
     /// `None` if it is not as it was written.
     pub(super) fn of_kept(id: &str, kept: Kept) -> Option<Self> {
-        Self::read(id, &kept.headers, kept.payload).filter(|order| order.is_whole)
+        let order = Self::read(id, &kept.headers, kept.payload);
+        order.is_whole.then_some(order)
     }
 
     fn sum(&self, id: &str) -> u64 {

@@ -16,12 +16,17 @@
 //! Each schedule has a *generation* of its own. A schedule that fires while it is replaced comes
 //! later than its replacement. It removes the message of its own subject alone, and is written to
 //! one of its own.
+//!
+//! Another program may have put messages under these subjects that name no id as it is written
+//! here. Such a message has its whole subject as its id, so that it can be listed, looked at and
+//! removed; no task is scheduled under such an id.
 
 use std::fmt::Display;
 
 use super::text::{decoded, encoded};
+use crate::shape::error::StoreError;
 use crate::shape::look::State;
-use crate::shape::task::Priority;
+use crate::shape::task::{Priority, check_id};
 
 /// The subjects of one space.
 #[derive(Debug, Clone)]
@@ -45,7 +50,8 @@ impl Subjects {
 
     /// The subject of any generation.
     pub(super) fn pending_any(&self, id: &str) -> String {
-        self.pending(id, "*")
+        self.strange(id, PENDING)
+            .unwrap_or_else(|| self.pending(id, "*"))
     }
 
     pub(super) fn handed(
@@ -65,7 +71,8 @@ impl Subjects {
 
     /// The subject of any priority and queue.
     pub(super) fn handed_of(&self, id: &str, generation: impl Display) -> String {
-        format!("{}.d.*.{}.{generation}", self.prefix, encoded(id))
+        self.strange(id, HANDED)
+            .unwrap_or_else(|| format!("{}.d.*.{}.{generation}", self.prefix, encoded(id)))
     }
 
     /// The subject of all ids.
@@ -82,7 +89,8 @@ impl Subjects {
     }
 
     pub(super) fn dead(&self, id: &str) -> String {
-        format!("{}.x.{}", self.prefix, encoded(id))
+        self.strange(id, DEAD)
+            .unwrap_or_else(|| format!("{}.x.{}", self.prefix, encoded(id)))
     }
 
     pub(super) fn progress(&self, id: &str) -> String {
@@ -112,8 +120,8 @@ impl Subjects {
     /// The subject of all tasks in a state.
     pub(super) fn all_of(&self, state: State) -> String {
         match state {
-            State::Pending => format!("{}.s.*.*", self.prefix),
-            State::Claimed => format!("{}.d.*.*.*", self.prefix),
+            State::Pending => format!("{}.s.>", self.prefix),
+            State::Claimed => format!("{}.d.>", self.prefix),
             State::Done => format!("{}.r.*", self.prefix),
             State::Dead => self.dead_all(),
         }
@@ -132,6 +140,66 @@ impl Subjects {
     pub(super) fn dead_all(&self) -> String {
         format!("{}.x.>", self.prefix)
     }
+
+    /// The id and the generation of a task or a letter: the whole subject and 0 if another program
+    /// has written it.
+    pub(super) fn named(&self, subject: &str) -> (String, u64) {
+        self.ours(subject)
+            .unwrap_or_else(|| (subject.to_owned(), 0))
+    }
+
+    /// The same; `None` if it is not as it is written here.
+    fn ours(&self, subject: &str) -> Option<(String, u64)> {
+        let tokens: Vec<_> = self.tokens(subject)?.collect();
+        let (id, generation) = match *tokens {
+            [PENDING, id, generation] | [HANDED, _, id, generation] => {
+                (id, generation.parse().ok()?)
+            }
+            [DEAD, id] => (id, 0),
+            _ => return None,
+        };
+        let id = decoded(id).filter(|read| encoded(read) == id)?;
+        Some((id, generation))
+    }
+
+    /// The tokens after the space's.
+    fn tokens<'a>(&self, subject: &'a str) -> Option<impl Iterator<Item = &'a str>> {
+        let rest = subject.strip_prefix(&self.prefix)?.strip_prefix('.')?;
+        Some(rest.split('.'))
+    }
+
+    /// The id as a subject of this kind, if it is one, and not as it is written here.
+    fn strange(&self, id: &str, kind: &str) -> Option<String> {
+        let mut tokens = self.tokens(id)?;
+        let is_kind = tokens.next() == Some(kind);
+        // A subject that stands for many is none.
+        let is_token = |token: &str| !matches!(token, "" | "*" | ">") && !token.contains(is_space);
+        let is_strange = is_kind && tokens.all(is_token) && self.ours(id).is_none();
+        is_strange.then(|| id.to_owned())
+    }
+
+    /// True if an id is the subject of a message that another program has put here.
+    pub(super) fn is_strange(&self, id: &str) -> bool {
+        let mut kinds = [PENDING, HANDED, DEAD].into_iter();
+        kinds.any(|kind| self.strange(id, kind).is_some())
+    }
+
+    /// Checks an id that somebody asks about.
+    pub(super) fn check(&self, id: &str) -> Result<(), StoreError> {
+        match self.is_strange(id) {
+            true => Ok(()),
+            false => check_id(id),
+        }
+    }
+}
+
+/// The tokens of tasks that are pending, of those that are handed over, and of dead letters.
+const PENDING: &str = "s";
+const HANDED: &str = "d";
+const DEAD: &str = "x";
+
+fn is_space(letter: char) -> bool {
+    letter.is_whitespace() || letter.is_control()
 }
 
 /// The token of the default queue: no name is encoded like this.
@@ -171,10 +239,10 @@ pub(super) fn queue_of_line(line: &str) -> Option<String> {
     }
 }
 
-/// Id and generation at the end of the subject of a task.
-pub(super) fn task_of(subject: &str) -> Option<(String, u64)> {
-    let (rest, generation) = subject.rsplit_once('.')?;
-    Some((id_of(rest)?, generation.parse().ok()?))
+/// The generation at the end of the subject of a task; 0 if there is none.
+pub(super) fn generation_in(subject: &str) -> u64 {
+    let last = subject.rsplit('.').next();
+    last.and_then(|last| last.parse().ok()).unwrap_or(0)
 }
 
 /// The id at the end of a subject.

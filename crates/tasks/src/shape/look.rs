@@ -74,7 +74,7 @@ pub struct Look {
     pub progress: Option<Vec<u8>>,
     /// The last result that is kept; also of a periodic task that is pending again.
     pub result: Option<Vec<u8>>,
-    /// The error of a dead letter, or that it is damaged. In a list of Postgres's tasks the same.
+    /// The error of a dead letter, or that it is damaged; in a list also of a task that is.
     pub error: Option<String>,
 }
 

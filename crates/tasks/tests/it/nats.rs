@@ -348,6 +348,111 @@ fn a_task_whose_time_is_damaged_can_be_cancelled() {
     assert_eq!(wait(store.look("a")), Ok(None));
 }
 
+/// Some were in no list, and of those that were, nothing was there for who looked, cancelled or
+/// removed.
+#[test]
+fn what_another_program_put_into_the_stream_is_seen_and_can_be_removed() {
+    let Some(nats) = Nats::single() else {
+        return;
+    };
+    let runtime = runtime();
+    let connecting = NatsStore::builder("foreign").connect(nats.urls());
+    let store = runtime.block_on(connecting).expect("a connection");
+    let long = format!("tw.foreign.x.{}", "a.".repeat(150) + "b");
+    let strange = [
+        (State::Pending, "tw.foreign.s.a:b.1", "tw.foreign.s.a:b.1"),
+        (State::Pending, "tw.foreign.s.a.soon", "tw.foreign.s.a.soon"),
+        (State::Pending, "tw.foreign.s.%zz.1", "tw.foreign.s.%zz.1"),
+        (State::Pending, "tw.foreign.s.a.b.1", "tw.foreign.s.a.b.1"),
+        (State::Pending, "tw.foreign.s.plain.1", "plain"),
+        (
+            State::Claimed,
+            "tw.foreign.d.1.a:b.1",
+            "tw.foreign.d.1.a:b.1",
+        ),
+        (
+            State::Claimed,
+            "tw.foreign.d.1.%zz.1",
+            "tw.foreign.d.1.%zz.1",
+        ),
+        (
+            State::Claimed,
+            "tw.foreign.d.1.a.soon",
+            "tw.foreign.d.1.a.soon",
+        ),
+        (State::Claimed, "tw.foreign.d.1", "tw.foreign.d.1"),
+        (State::Claimed, "tw.foreign.d.1.other.1", "other"),
+        (State::Dead, "tw.foreign.x.a:b", "tw.foreign.x.a:b"),
+        (State::Dead, "tw.foreign.x.a.b", "tw.foreign.x.a.b"),
+        (State::Dead, "tw.foreign.x.%zz", "tw.foreign.x.%zz"),
+        (State::Dead, "tw.foreign.x.%41", "tw.foreign.x.%41"),
+        (State::Dead, &long, &long),
+        (State::Dead, "tw.foreign.x.plain", "plain"),
+    ];
+    // What is ours stays.
+    wait(store.schedule(Task::new("ours", "").after(MS(3_600_000)))).expect("scheduled");
+    let list = |state| {
+        let list = wait(store.list(state, None, None, 9)).expect("a list");
+        list.into_iter().filter(|look| look.id != "ours")
+    };
+    let put = |subject: &str| {
+        runtime.block_on(async {
+            let stranger = async_nats::connect(nats.urls()).await.expect("a client");
+            let kept = stranger.request(subject.to_owned(), "hi".into()).await;
+            let kept = kept.expect("answered").payload;
+            assert!(!kept.windows(5).any(|word| word == b"error"), "{kept:?}");
+        });
+    };
+    let remove = |state, id: &str| match state {
+        State::Dead => wait(store.remove_dead(id)),
+        _ => wait(store.cancel(id)),
+    };
+    for (state, subject, id) in strange {
+        put(subject);
+        let listed: Vec<_> = list(state).collect();
+        let [look] = &*listed else {
+            panic!("{subject}: {listed:?}");
+        };
+        let error = look.error.as_deref().unwrap_or_default();
+        assert!(error.starts_with("it is damaged"), "{look:?}");
+        assert_eq!((&*look.id, &*look.payload), (id, &b"hi"[..]), "{subject}");
+        assert!(wait(store.list(state, None, Some(id), 9)).is_ok());
+        match wait(store.look(id)) {
+            Ok(look) => assert_eq!(look, listed.into_iter().next()),
+            Err(error) => assert!(error.to_string().contains("damaged"), "{error}"),
+        }
+        assert_eq!(remove(state, id), Ok(true), "{subject}");
+        assert_eq!(wait(store.look(id)), Ok(None), "{subject}");
+        assert_eq!(remove(state, id), Ok(false), "{subject}");
+        assert_eq!(list(state).count(), 0, "{subject}");
+    }
+    // An id that looks like many subjects is none.
+    put("tw.foreign.x.%zz");
+    for id in ["tw.foreign.x.*", "tw.foreign.x.>", "tw.foreign.x."] {
+        assert_eq!(wait(store.remove_dead(id)), Ok(false), "{id}");
+        assert_eq!(wait(store.look(id)), Ok(None), "{id}");
+    }
+    let taken = wait(store.schedule(Task::new("tw.foreign.x.%zz", "")));
+    assert!(matches!(taken, Err(StoreError::Refused(_))), "{taken:?}");
+    assert_eq!(remove(State::Dead, "tw.foreign.x.%zz"), Ok(true));
+    // A worker makes letters of what it is given.
+    for (subject, id) in [
+        ("tw.foreign.d.1.%yy.1", "tw.foreign.d.1.%yy.1"),
+        ("tw.foreign.d.1.third.1", "third"),
+    ] {
+        put(subject);
+        let letter = eventually("a letter", || {
+            let ask = Ask::new("w", MS(100), MS(5000), 10);
+            assert_eq!(wait(store.claim(ask)), Ok(Vec::new()), "{id}");
+            wait(store.dead_letters(10)).expect("letters").pop()
+        });
+        assert_eq!((&*letter.id, &*letter.payload), (id, &b"hi"[..]));
+        assert_eq!(list(State::Claimed).count(), 0, "{subject}");
+        assert_eq!(wait(store.remove_dead(id)), Ok(true), "{id}");
+    }
+    assert_eq!(wait(store.cancel("ours")), Ok(true));
+}
+
 /// The client gave up its connection when it read such a message, and no list was answered.
 #[test]
 fn headers_that_are_none_hide_no_other_letter() {
