@@ -2,12 +2,14 @@
 
 use std::io::Write as _;
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tidewheel_engines::{Nats, eventually, within};
 use tidewheel_tasks::{
-    Ask, Due, Failure, NatsStore, Rhythm, State, StoreError, Task, TaskStore, Verdict, Worker, wait,
+    Ask, Clock, Due, Failure, NatsStore, Rhythm, State, StoreError, SystemClock, Task, TaskStore,
+    Verdict, Worker, wait,
 };
 use tokio::runtime::Runtime;
 
@@ -451,6 +453,54 @@ fn what_another_program_put_into_the_stream_is_seen_and_can_be_removed() {
         assert_eq!(wait(store.remove_dead(id)), Ok(true), "{id}");
     }
     assert_eq!(wait(store.cancel("ours")), Ok(true));
+}
+
+/// A wall clock that somebody sets.
+#[derive(Debug)]
+struct Set(SystemClock, Arc<AtomicU64>);
+
+impl Clock for Set {
+    fn now(&self) -> Duration {
+        self.0.now()
+    }
+
+    fn wall(&self) -> SystemTime {
+        let hours = self.1.load(Relaxed);
+        self.0.wall() - MS(3_600_000) + MS(3_600_000 * hours)
+    }
+}
+
+#[test]
+fn a_wall_clock_that_jumps_while_tasks_are_held_moves_no_run() {
+    let Some(nats) = Nats::single() else {
+        return;
+    };
+    let runtime = runtime();
+    let connecting = NatsStore::builder("jumps").connect(nats.urls());
+    let store = runtime.block_on(connecting).expect("a connection");
+    let hours = Arc::new(AtomicU64::new(1));
+    let (early, ran) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+    let (too_early, runs) = (Arc::clone(&early), Arc::clone(&ran));
+    let clock = Set(SystemClock::new(), Arc::clone(&hours));
+    let worker = Worker::builder(store.clone()).clock(clock);
+    let worker = worker.start(move |run| {
+        let is_early = SystemClock::new().wall() < run.due().to_system_time();
+        too_early.fetch_add(is_early.into(), Relaxed);
+        runs.fetch_add(1, Relaxed);
+    });
+    let worker = worker.expect("a worker");
+    let tasks = (0..60).map(|n| Task::new(format!("{n}"), "").after(MS(50 * n)));
+    wait(store.schedule_many(tasks.collect())).expect("scheduled");
+    // An hour ahead, an hour behind, and right again.
+    for (after, hour) in [(10, 2), (25, 0), (40, 1)] {
+        eventually("some have run", || {
+            (ran.load(Relaxed) >= after).then_some(())
+        });
+        hours.store(hour, Relaxed);
+    }
+    eventually("all have run", || (ran.load(Relaxed) >= 60).then_some(()));
+    assert_eq!(worker.stop(MS(5000)).left, 0);
+    assert_eq!((ran.load(Relaxed), early.load(Relaxed)), (60, 0));
 }
 
 /// The client gave up its connection when it read such a message, and no list was answered.
