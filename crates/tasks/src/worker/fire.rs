@@ -18,6 +18,9 @@ use crate::store::TaskStore;
 /// The pause after an engine did not say whether an unsure claim is still the worker's.
 pub(super) const ASK_AGAIN: Duration = Duration::from_millis(50);
 
+/// A claim whose lease was asked for within this is the worker's.
+const JUST_ASKED: Duration = Duration::from_millis(250);
+
 impl<S: TaskStore> Shared<S> {
     /// Runs a claim, or files it again, or drops it. Then there may be room for one that is late.
     pub(super) fn fire(self: &Arc<Self>, wheel: &Wheel, key: u64) {
@@ -39,12 +42,13 @@ impl<S: TaskStore> Shared<S> {
     }
 
     fn decide(self: &Arc<Self>, wheel: &Wheel, key: u64) {
-        let (claim, until, sure, is_its_turn) = match self.held().get(key) {
+        let (claim, until, sure, is_its_turn, asked) = match self.held().get(key) {
             Some(held) => (
                 Arc::clone(&held.claim),
                 held.until,
                 held.sure,
                 held.is_its_turn,
+                held.asked,
             ),
             // Dropped meanwhile.
             None => return,
@@ -68,9 +72,10 @@ impl<S: TaskStore> Shared<S> {
             return;
         }
         let is_sure = now < sure && claim.interruptions == self.store.interruptions();
-        // One that has waited for others was held for long. One that is doubtful is asked about
-        // when its start is noted.
-        let asks = self.settings.strict || !is_sure || claim.terms.waits.is_some();
+        // One that has waited for others was held for long: it was asked about when its turn had
+        // come. One that is doubtful is asked about when its start is noted.
+        let waited = claim.terms.waits.is_some() && now.saturating_sub(asked) > JUST_ASKED;
+        let asks = self.settings.strict || !is_sure || waited;
         let is_ours = if asks && !claim.doubtful {
             self.is_still_ours(&claim)
         } else {

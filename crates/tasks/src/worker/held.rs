@@ -52,7 +52,7 @@ pub(super) struct HeldClaim {
     /// The engine's time at which something that its task waits for was last seen.
     pub(super) waited_until: Option<Timestamp>,
     /// The time at which its latest lease was asked for.
-    asked: Duration,
+    pub(super) asked: Duration,
     /// The end of its lease, by the worker's monotonic clock. Counted from when the lease was asked
     /// for: so it is no later than the engine's end.
     pub(super) until: Duration,

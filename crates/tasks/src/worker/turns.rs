@@ -18,11 +18,14 @@ use super::mailbox::End;
 use super::shared::{Shared, Wheel};
 use super::stats::count;
 use super::waits::Turn;
-use crate::shape::claim::Claim;
+use crate::shape::claim::{Claim, Verdict};
 use crate::store::TaskStore;
 
 /// The longest sleep while there are claims. The worker's clock may be another than the system's.
 const SLEEP: Duration = Duration::from_millis(250);
+
+/// Claims whose turn has come that one call asks about.
+const TOGETHER: usize = 250;
 
 /// The claims whose turn is asked for, by the time of that. It is bounded: a worker holds so many.
 #[derive(Debug, Default)]
@@ -196,50 +199,88 @@ impl<S: TaskStore> Shared<S> {
 
     /// Asks for the turns of all claims that are to be asked about now.
     pub(super) fn answer_turns(&self, wheel: &Wheel) {
+        let mut begin = Vec::new();
         while let Some(key) = self.turns.next(self.clock.now()) {
-            // It is not there if it went back meanwhile.
-            let (claim, until, needs_slot, waited_until) = match self.held().asked(key) {
-                Some(held) => {
-                    let claim = Arc::clone(&held.claim);
-                    (claim, held.until, held.needs_slot, held.waited_until)
-                }
-                None => continue,
-            };
-            if self.turns.is_stopped() {
-                self.give_back(std::iter::once(key));
-                continue;
+            begin.extend(self.answer_turn(wheel, key));
+            if begin.len() >= TOGETHER {
+                self.begin_those(wheel, std::mem::take(&mut begin));
             }
-            if self.clock.now() >= until {
-                self.held().remove(key);
-                count(&self.counters.lapsed);
-                continue;
+        }
+        self.begin_those(wheel, begin);
+    }
+
+    /// Asks for the turn of a claim. Returns it if that has come.
+    fn answer_turn(&self, wheel: &Wheel, key: u64) -> Option<(u64, Arc<Claim>)> {
+        // It is not there if it went back meanwhile.
+        let (claim, until, needs_slot, waited_until) = {
+            let held = self.held();
+            let held = held.asked(key)?;
+            let claim = Arc::clone(&held.claim);
+            (claim, held.until, held.needs_slot, held.waited_until)
+        };
+        if self.turns.is_stopped() {
+            self.give_back(std::iter::once(key));
+            return None;
+        }
+        if self.clock.now() >= until {
+            self.held().remove(key);
+            count(&self.counters.lapsed);
+            return None;
+        }
+        self.turns.asks(&claim);
+        // A store's panic is the end of this question, and not of the thread.
+        let ask = AssertUnwindSafe(|| self.turn_among(key, &claim, waited_until));
+        let turn = match catch_unwind(ask).unwrap_or(Turn::Unknown) {
+            Turn::Now if needs_slot => Turn::Slot,
+            turn => turn,
+        };
+        if matches!(turn, Turn::After { .. }) {
+            self.free_slot_of(wheel, key);
+        }
+        let wait = match turn {
+            Turn::Now => return Some((key, claim)),
+            Turn::Unknown => ASK_AGAIN.max(self.share_of_each()),
+            Turn::After { wait, .. } if !self.mailbox.is_closing() => wait,
+            turn => {
+                self.not_now(wheel, key, turn);
+                return None;
             }
-            self.turns.asks(&claim);
-            // A store's panic is the end of this question, and not of the thread.
-            let ask = AssertUnwindSafe(|| self.turn_among(key, &claim, waited_until));
-            let turn = match catch_unwind(ask).unwrap_or(Turn::Unknown) {
-                Turn::Now if needs_slot => Turn::Slot,
-                turn => turn,
-            };
-            if matches!(turn, Turn::After { .. }) {
-                self.free_slot_of(wheel, key);
+        };
+        let at = self.clock.now().saturating_add(wait);
+        if self.held().answer(key, &turn, at) {
+            match turn {
+                Turn::After { ahead, .. } => self.ask_at(key, at, Some(ahead)),
+                _ => self.ask_at(key, at, None),
             }
-            let wait = match turn {
-                Turn::Now => self.too_early(&claim).unwrap_or_default(),
-                Turn::Unknown => ASK_AGAIN.max(self.share_of_each()),
-                Turn::After { wait, .. } if !self.mailbox.is_closing() => wait,
-                turn => {
-                    self.not_now(wheel, key, turn);
+        }
+        None
+    }
+
+    /// Lets the wheel fire claims whose turn has come, if they are still the worker's: they were
+    /// held for long. One call asks about all of them. If there is no answer, each is asked about
+    /// when it fires.
+    fn begin_those(&self, wheel: &Wheel, those: Vec<(u64, Arc<Claim>)>) {
+        if those.is_empty() {
+            return;
+        }
+        let claims: Vec<_> = those.iter().map(|(_, claim)| Arc::clone(claim)).collect();
+        let (sent, lease) = (self.clock.now(), self.settings.lease);
+        let ask = AssertUnwindSafe(|| self.call(self.store.extend(&claims, lease)));
+        let verdicts = catch_unwind(ask).ok().and_then(Result::ok);
+        let mut verdicts = verdicts.unwrap_or_default().into_iter();
+        for (key, claim) in those {
+            match verdicts.next().unwrap_or(Verdict::Busy) {
+                Verdict::Refused if self.held().recall(key) => {
+                    self.recalled(wheel, key);
                     continue;
                 }
-            };
+                Verdict::Accepted => self.held().extended(key, sent),
+                _ => {}
+            }
+            let wait = self.too_early(&claim).unwrap_or_default();
             let at = self.clock.now().saturating_add(wait);
-            if self.held().answer(key, &turn, at) {
-                match turn {
-                    Turn::Now => self.file(wheel, key, wait),
-                    Turn::After { ahead, .. } => self.ask_at(key, at, Some(ahead)),
-                    _ => self.ask_at(key, at, None),
-                }
+            if self.held().answer(key, &Turn::Now, at) {
+                self.file(wheel, key, wait);
             }
         }
     }

@@ -67,10 +67,11 @@ fn a_parent_whose_turn_is_asked_for_goes_back_when_its_queue_is_paused() {
     assert_eq!((stats.ran, stats.released, store.len()), (0, 1, 1));
 }
 
-/// Looks that are counted, and may not succeed.
+/// Looks that are counted, and may not succeed; and calls that extend leases.
 #[derive(Debug, Default)]
 struct Looks {
     count: AtomicUsize,
+    extended: AtomicUsize,
     panics: bool,
     fails: bool,
 }
@@ -83,6 +84,10 @@ impl Watch for Arc<Looks> {
             return Err(StoreError::engine("no looks"));
         }
         Ok(())
+    }
+
+    fn extends(&self) {
+        self.extended.fetch_add(1, Relaxed);
     }
 }
 
@@ -423,8 +428,10 @@ fn parents_of_the_same_children_are_looked_for_when_the_last_has_ended() {
             .all(|at| *at <= MS(510))
     );
     // One at the start for each parent, and now and then one; at the end one for each child.
-    let looks = looks.count.load(Relaxed);
+    let (looks, extended) = (looks.count.load(Relaxed), looks.extended.load(Relaxed));
     assert!(looks < PARENTS * 5, "{looks}");
+    // One that asks about all of them when their turn has come; it was one for each.
+    assert!(extended < 10, "{extended}");
     assert_eq!(wait(store.cancel("far")), Ok(true));
     turns(101);
     assert_eq!(late.lock().expect("no panic").len(), PARENTS + 1);

@@ -23,6 +23,9 @@ pub(crate) trait Watch: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Leases are to be extended.
+    fn extends(&self) {}
+
     /// The store has answered.
     fn done(&self, claims: &[Arc<Claim>], verdicts: &[Verdict]) {
         let _ = (claims, verdicts);
@@ -75,6 +78,7 @@ impl<S: TaskStore, W: Watch> TaskStore for Watched<S, W> {
     }
 
     async fn extend(&self, claims: &[Arc<Claim>], by: Duration) -> Verdicts {
+        self.1.extends();
         self.0.extend(claims, by).await
     }
 
