@@ -111,6 +111,14 @@ impl Failure {
         }
     }
 
+    /// The task did not run, and never will: it is a dead letter.
+    pub(crate) fn never(error: impl Into<String>) -> Self {
+        Self {
+            counts: false,
+            ..Self::dead(error)
+        }
+    }
+
     /// The number of the next attempt.
     pub(crate) fn next_attempt(&self, attempt: u32) -> u32 {
         attempt.saturating_add(u32::from(self.counts))

@@ -48,7 +48,7 @@ pub(crate) async fn set_aside(store: &impl TaskStore, claims: Vec<Claim>) -> Vec
     for claim in claims {
         let damaged = claim.is_damaged.then(|| DAMAGED.to_owned());
         match damaged.or_else(|| claim.terms.trouble()) {
-            Some(why) => drop(store.fail(&claim, Failure::dead(why)).await),
+            Some(why) => drop(store.fail(&claim, Failure::never(why)).await),
             None => whole.push(claim),
         }
     }

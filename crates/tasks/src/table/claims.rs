@@ -26,7 +26,7 @@ impl Table {
             claims.partition(|claim: &Claim| claim.terms.trouble().is_some());
         for claim in unread {
             let why = claim.terms.trouble().unwrap_or_default();
-            self.fail(&claim, Failure::dead(why), now);
+            self.fail(&claim, Failure::never(why), now);
         }
         claims
     }
