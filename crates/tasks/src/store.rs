@@ -481,6 +481,7 @@ pub trait TaskStore: Send + Sync + 'static {
     ///   there are twice as many at most.
     /// - A run begins at its slot or later. A worker that is late may begin it in the next period.
     /// - A claim that goes back or is put off frees its slot; that of a worker that died counts.
+    ///   One that was cancelled or replaced before it began frees it when its worker learns of it.
     /// - Slots that were given before the limit was set, or was given another period, do not count,
     ///   and a store of one process forgets them when it is opened anew.
     /// - On Postgres and NATS other processes learn of a limit within half a second. On Postgres

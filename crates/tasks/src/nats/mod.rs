@@ -89,6 +89,11 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// which is made anew when it breaks or has been silent for some seconds. A call takes five seconds
 /// at most.
 ///
+/// A message that another program has put under the stream's subjects, and whose subject names no
+/// id, has that subject as its id: it can be listed, looked at, cancelled, or removed as a dead
+/// letter. So a task whose id is such a subject, as `tw.shop.x.a.b` is in the space `shop`, is
+/// refused.
+///
 /// ```no_run
 /// use std::time::Duration;
 /// use tidewheel_tasks::{NatsStore, Task, TaskStore};

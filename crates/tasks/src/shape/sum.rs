@@ -30,9 +30,11 @@ pub(crate) fn letter_sum(claim: &Claim, terms: &str) -> u64 {
 
 /// The error of a letter that was kept, which says so if its checksum is wrong.
 pub(crate) fn letter_error(error: String, is_whole: bool) -> String {
+    const WHAT: &str = "it is damaged, or no letter of ours";
     match is_whole || error == DAMAGED {
         true => error,
-        false => format!("it is damaged, or no letter of ours; its error was: {error}"),
+        false if error.is_empty() => WHAT.to_owned(),
+        false => format!("{WHAT}; its error was: {error}"),
     }
 }
 
