@@ -1,6 +1,6 @@
 //! The statistics, the listener and the callers agree about what happened.
 
-use tidewheel::{Builder, Cache, Lifetime, ManualClock, OnFull, RemovalCause};
+use tidewheel::{Builder, Cache, Lifetime, ManualClock, RemovalCause};
 
 use crate::loading::{MS, Told, Valid, by_hand};
 
@@ -58,28 +58,6 @@ fn a_closed_cache_stores_remembers_and_counts_nothing() {
     assert_eq!((stats.inserts, stats.rejected, stats.evictions), (0, 0, 0));
     assert_eq!(events.count(), 0);
     balanced(&cache, &events);
-}
-
-/// The events of a whole shard were queued, even if the queue was full already.
-#[test]
-fn a_lossy_queue_that_is_full_takes_no_shard_that_is_emptied() {
-    let events = Told::default();
-    let cache: Cache<u64, u64> = by_hand(&ManualClock::new())
-        .shards(1)
-        .listener_queue(5, OnFull::Drop)
-        .eviction_listener(events.ear())
-        .valid();
-    for round in 0..10 {
-        for key in 0..20 {
-            cache.insert_with(key, round, Lifetime::forever().tag("a"));
-        }
-        cache.invalidate_all();
-    }
-    drive(&cache);
-    assert_eq!(events.count(), 20, "those for which there was room");
-    assert_eq!(cache.stats().events_dropped, 180);
-    assert!(!cache.invalidate_tag("a"), "nobody has the tag");
-    cache.validate();
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::thread;
 
 use tidewheel::{Builder, Cache, Compute, Driver, Loaded, Removal};
 
-use crate::loading::{Own, Told, Valid, full_at, heard, until};
+use crate::loading::{Own, Told, Valid, full_at, heard};
 use crate::manual_poll::Alarm;
 
 /// The key whose removal makes the listener go on as the test wants.
@@ -118,36 +118,6 @@ fn a_listener_and_a_closure_at_a_full_queue_do_not_wait_for_each_other() {
         });
         assert_eq!(put, Some(12));
     });
-}
-
-#[test]
-fn a_loader_that_closes_its_cache_does_not_wait_for_a_listener_that_waits_for_it() {
-    for driver in [Driver::Manual, Driver::Thread] {
-        let loads = |cache: &Numbers| {
-            cache.get_or_load(7, || 70_u64);
-        };
-        let Stage {
-            cache,
-            listening,
-            told,
-        } = stage(full_at(1).driver(driver), loads);
-        let (done, all_done) = channel();
-        let actor = cache.clone();
-        thread::spawn(move || {
-            let loaded = actor.get_or_load(7, || {
-                let other = actor.clone();
-                let remover = thread::spawn(move || other.remove(&CUE));
-                heard(&listening, "the listener is called");
-                actor.close();
-                drop(remover);
-                71_u64
-            });
-            done.send(loaded).expect("the test waits");
-        });
-        assert_eq!(heard(&all_done, "the load is over"), 71);
-        until("all are told", || told.count() == 4);
-        assert_eq!(cache.len(), 0);
-    }
 }
 
 /// The driver could not deliver, because a writer was delivering. That writer had passed the

@@ -46,28 +46,6 @@ fn ends(what: &str, act: impl FnOnce() + Send + 'static) {
     thread.join().expect("no panic");
 }
 
-/// The thread called the second cache's listener. The listener used the first cache, which this
-/// thread was reading, and panicked.
-#[test]
-fn a_read_that_writes_another_cache_leaves_that_ones_listener_to_others() {
-    let read: Numbers = full_at(1).shards(1).valid();
-    read.insert(1, 1);
-    let target = read.clone();
-    let (written, told_of) = told_by(full_at(1), move |removal| target.insert(removal.key, 0));
-    let seen = read.view(&1, |value| {
-        written.remove(&5);
-        written.update(&6, |old| old + 1);
-        written.remove(&7);
-        *value
-    });
-    assert_eq!((seen, told_of.keys()), (Some(1), vec![]));
-    written.remove(&8);
-    assert_eq!(written.stats().listener_panics, 0);
-    let mut keys = told_of.keys();
-    keys.sort_unstable();
-    assert_eq!(keys, [5, 6, 7, 8], "the next one helps");
-}
-
 /// The task woke itself at once, again and again, for an event that this thread may not deliver.
 #[test]
 fn a_task_that_is_polled_from_within_a_loader_or_a_listener_leaves_them_the_thread() {

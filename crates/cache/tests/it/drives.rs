@@ -63,7 +63,7 @@ impl Timers {
     }
 
     fn wakers(&self) -> MutexGuard<'_, Vec<(Duration, Waker)>> {
-        self.0.lock().expect("whole")
+        locked(&self.0)
     }
 }
 
@@ -120,7 +120,7 @@ impl Drop for Running {
 
 impl Shared {
     fn hears(&self, key: u64, value: u64) {
-        self.told.lock().expect("whole").push((key, value));
+        locked(&self.told).push((key, value));
         if value % PANICS == 0 {
             self.panics.fetch_add(1, SeqCst);
             std::panic::resume_unwind(Box::new("meant"));
@@ -129,11 +129,8 @@ impl Shared {
 
     fn begins(&self, key: u64) -> u64 {
         let call = LOADED + self.calls.fetch_add(1, SeqCst);
-        let writes = *self.writes.lock().expect("whole").entry(key).or_default();
-        self.begun
-            .lock()
-            .expect("whole")
-            .insert(call, (key, writes));
+        let writes = *locked(&self.writes).entry(key).or_default();
+        locked(&self.begun).insert(call, (key, writes));
         call
     }
 
@@ -155,6 +152,10 @@ impl Shared {
             }
         }
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("whole")
 }
 
 type Refreshed = Result<Option<u64>, String>;
@@ -264,13 +265,7 @@ impl One {
 
     /// A call changes a key: a load or refresh that began before stores nothing.
     fn writes(&self, key: u64) {
-        *self
-            .shared
-            .writes
-            .lock()
-            .expect("whole")
-            .entry(key)
-            .or_default() += 1;
+        *locked(&self.shared.writes).entry(key).or_default() += 1;
     }
 
     fn write(&mut self, how: u64, key: u64) {
@@ -374,8 +369,8 @@ impl One {
             if value == known {
                 continue;
             }
-            let begun = self.shared.begun.lock().expect("whole");
-            let writes = self.shared.writes.lock().expect("whole").get(&key).copied();
+            let begun = locked(&self.shared.begun);
+            let writes = locked(&self.shared.writes).get(&key).copied();
             let counts = |call: u64| begun.get(&call) == Some(&(key, writes.unwrap_or(0)));
             match value {
                 Some(call) => assert!(counts(call), "{call} of {key} came too late"),
@@ -401,7 +396,7 @@ impl One {
 
     /// Each event is told once, and those of a key in their order.
     fn hear(&mut self, all: bool) {
-        for (key, value) in std::mem::take(&mut *self.shared.told.lock().expect("whole")) {
+        for (key, value) in std::mem::take(&mut *locked(&self.shared.told)) {
             let owed = self.owed.get_mut(&key).and_then(VecDeque::pop_front);
             assert_eq!(owed, Some(value), "told of {key}");
         }

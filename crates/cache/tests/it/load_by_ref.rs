@@ -4,7 +4,7 @@ use std::borrow::{Borrow, ToOwned};
 use std::future::ready;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use tidewheel::{Cache, Compute, Loaded, ManualClock, Outcome};
+use tidewheel::{Cache, Loaded, ManualClock, Outcome};
 
 use crate::loading::{MS, Valid, by_hand, unreached};
 use crate::manual_poll::block_on;
@@ -69,22 +69,4 @@ fn a_hit_by_reference_makes_no_key() {
     assert_eq!(cache.entry_by_ref(&name).or_insert(8), 7);
     assert_eq!(cache.entry_by_ref(&name).or_insert_with(unreached), 7);
     assert_eq!(made(), 0);
-}
-
-#[test]
-fn entries_by_reference_change_what_owned_keys_find() {
-    let cache = cache();
-    let name = Name(1);
-    assert_eq!(cache.entry_by_ref(&name).or_insert(1), 1);
-    let two = cache.entry_by_ref(&name).and_update(|value| value + 1);
-    assert_eq!(two.or_insert(9), 2);
-    let three = cache.entry_by_ref(&name).compute(|old| match old {
-        Some(old) => Compute::Update(old + 1),
-        None => Compute::Keep,
-    });
-    assert_eq!(three, Some(3));
-    assert_eq!(cache.entry(Key(Name(1))).or_insert(9), 3);
-    assert_eq!(cache.get(&name), Some(3));
-    assert!(format!("{:?}", cache.entry_by_ref(&name)).contains("Name(1)"));
-    cache.validate();
 }

@@ -3,7 +3,6 @@
 //! The tests run side by side in one process. A test that measures the process's memory, or sets
 //! what the process has once, is a binary of its own beside this folder.
 
-mod absences;
 mod accounts;
 #[cfg(not(target_family = "wasm"))]
 mod async_listener;
@@ -16,7 +15,6 @@ mod delivery_reentrancy;
 mod drives;
 #[cfg(all(feature = "system", not(target_family = "wasm")))]
 mod endings;
-mod expiry;
 mod huge_pages;
 mod inference;
 mod interleavings;
@@ -25,7 +23,6 @@ mod load_at_ten_times;
 mod load_by_ref;
 mod loading;
 mod loads;
-mod loads_kept;
 mod manual_poll;
 mod many;
 mod matrix;
@@ -48,7 +45,6 @@ mod runtimes;
 mod shared_driver;
 #[cfg(feature = "serde")]
 mod snapshot;
-mod soft_deadlines;
 mod support;
 mod tags;
 mod turns;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytemuck::NoUninit;
 use tidewheel::{Cache, ManualClock};
 
-use crate::loading::{MS, Valid, by_hand};
+use crate::loading::{Valid, by_hand};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, NoUninit)]
 #[repr(C)]
@@ -105,19 +105,6 @@ fn readers_see_whole_values_while_others_write_evict_and_remove() {
     });
     cache.validate();
     assert!(seen.load(Relaxed) > 1000);
-}
-
-#[test]
-fn a_hit_moves_the_end_of_an_entry_that_slides() {
-    let clock = ManualClock::new();
-    let cache: Cache<Pair, Quote> = by_hand(&clock).time_to_idle(10 * MS).read_by_copy().valid();
-    cache.insert(pair(1), quote(pair(1), 1));
-    for _ in 0..5 {
-        clock.advance(9 * MS);
-        assert_eq!(cache.get(&pair(1)), Some(quote(pair(1), 1)));
-    }
-    clock.advance(10 * MS);
-    assert_eq!(cache.get(&pair(1)), None);
 }
 
 thread_local! {

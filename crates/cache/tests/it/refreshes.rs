@@ -87,32 +87,21 @@ fn threads_refresh_in_parallel_up_to_the_limit_and_statistics_tell() {
 
 #[test]
 fn without_a_task_to_poll_it_an_async_refresher_or_listener_is_refused() {
-    let refresher = |driver: Driver| {
-        stale()
-            .clock(ManualClock::new())
-            .refresh_with_async(|key| async move { Ok::<_, String>(key) })
-            .driver(driver)
-            .build()
-            .map(drop)
-    };
-    let listener = |driver: Driver| {
-        stale()
-            .clock(ManualClock::new())
-            .eviction_listener_async(|_| async {})
-            .driver(driver)
-            .build()
-            .map(drop)
-    };
-    let refused = |option| Err(BuildError::NoTask { option });
-    let mut without = vec![Driver::Thread, Driver::Manual];
-    without.push(Driver::shared(&SharedDriver::threads()));
-    for driver in without {
-        assert_eq!(refresher(driver.clone()), refused("refresh_with_async"));
-        assert_eq!(listener(driver), refused("eviction_listener_async"));
+    let on = |driver: Driver| stale().clock(ManualClock::new()).driver(driver);
+    let refresher =
+        |driver| on(driver).refresh_with_async(|key| async move { Ok::<_, String>(key) });
+    let listener = |driver| on(driver).eviction_listener_async(|_| async {});
+    let refused = |option| Some(BuildError::NoTask { option });
+    let shared = Driver::shared(&SharedDriver::threads());
+    for driver in [Driver::Thread, Driver::Manual, shared] {
+        let build = refresher(driver.clone()).build();
+        assert_eq!(build.err(), refused("refresh_with_async"));
+        let build = listener(driver).build();
+        assert_eq!(build.err(), refused("eviction_listener_async"));
     }
     for driver in [Driver::Task, Driver::shared(&SharedDriver::task())] {
-        assert_eq!(refresher(driver.clone()), Ok(()));
-        assert_eq!(listener(driver), Ok(()));
+        refresher(driver.clone()).valid();
+        listener(driver).valid();
     }
     let none = stale().refresh_parallelism(0).build();
     assert!(matches!(none, Err(BuildError::OutOfRange { .. })));

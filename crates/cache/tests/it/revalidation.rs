@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-use tidewheel::{Builder, Cache, Lifetime, Loaded, ManualClock, RemovalCause, Ttl};
+use tidewheel::{Builder, Cache, Lifetime, Loaded, ManualClock, Ttl};
 
 use crate::loading::{MS, Told, Valid, by_hand, manual};
 
@@ -27,24 +27,6 @@ fn unchanged(old: Option<u64>) -> Loaded<u64> {
 
 fn left(millis: u64) -> Ttl {
     Ttl::Left(Duration::from_millis(millis))
-}
-
-/// Without an old value, or where none was given, there is nothing that could live on.
-#[test]
-fn an_unchanged_value_is_a_new_one_where_there_was_none() {
-    let clock = ManualClock::new();
-    let (builder, events) = kept(&clock);
-    let cache = builder.valid();
-    let say = || Loaded::unchanged(7, Lifetime::ttl(SECOND));
-    assert_eq!(cache.fetch(1).load_with_old(|_| say()).value, 7);
-    cache.insert(2, 6);
-    clock.advance(60 * MS);
-    assert_eq!(cache.fetch(2).load_with(say).value, 7);
-    let many = cache.get_or_load_many([&3], |keys| keys.into_iter().map(|key| (key, say())));
-    assert_eq!(many, [Some(7)]);
-    cache.run_due();
-    assert_eq!(events.events(), [(2, 6, RemovalCause::Replaced)]);
-    assert!((1..=3).all(|key| cache.ttl(&key) == left(if key == 1 { 940 } else { 1000 })));
 }
 
 /// It has ended and was removed: that is no write.

@@ -3,9 +3,11 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use tidewheel::{Builder, Cache, Lifetime, ManualClock, RestoreError, Snapshot, Ttl};
+use tidewheel::{Builder, Cache, Lifetime, Loaded, ManualClock, RestoreError, Snapshot, Ttl};
 
-use crate::loading::{MS, Valid, by_hand};
+use crate::loading::{Failure, MS, Valid, by_hand};
+
+const HOUR: Duration = Duration::from_secs(3600);
 
 fn manual(clock: &ManualClock) -> Builder<String, u64> {
     by_hand(clock).max_capacity(1000)
@@ -213,4 +215,59 @@ fn an_entry_with_too_many_tags_to_tell_apart_is_still_invalidated_by_any_when_re
         assert_eq!(cache.get("most"), None);
         cache.validate();
     }
+}
+
+/// Returns whether a caller with a loader would run it.
+fn is_stale(cache: &Cache<u64, u64>, key: u64) -> bool {
+    let before = cache.stats().stale_hits;
+    assert!(cache.get(&key).is_some(), "it is there");
+    cache.stats().stale_hits > before
+}
+
+#[test]
+fn a_snapshot_keeps_soft_deadlines_and_what_a_refresh_keeps() {
+    let refreshing = |clock: &ManualClock| -> Cache<u64, u64> {
+        let builder = by_hand(clock).time_to_live(100 * MS).refresh_after(0.5);
+        let builder = builder.refresh_with(|_: &u64| Loaded::from(100));
+        builder.valid()
+    };
+    let clock = ManualClock::new();
+    let cache = refreshing(&clock);
+    cache.insert_with(1, 1, Lifetime::forever().fresh_for(20 * MS));
+    cache.insert_with_ttl(2, 2, 400 * 24 * HOUR);
+    clock.advance(10 * MS);
+    let snapshot = cache.snapshot();
+    let clock = ManualClock::new();
+    let cache = refreshing(&clock);
+    assert_eq!(cache.restore(snapshot), Ok(2));
+    assert!(!is_stale(&cache, 1));
+    clock.advance(10 * MS);
+    assert!(is_stale(&cache, 1));
+    assert_eq!(cache.run_refreshes(10), 1);
+    assert_eq!(cache.ttl(&1), Ttl::Forever);
+    assert!(!is_stale(&cache, 1) && !is_stale(&cache, 2));
+    clock.advance(200 * 24 * HOUR);
+    assert!(is_stale(&cache, 1) && is_stale(&cache, 2));
+    assert_eq!(cache.run_refreshes(10), 2);
+    assert_eq!(cache.ttl(&2), Ttl::Left(400 * 24 * HOUR));
+}
+
+#[test]
+fn a_restored_entry_is_kept_as_long_after_its_end_as_was_said() {
+    let clock = ManualClock::new();
+    let build = || -> Cache<u64, u64> {
+        let builder = by_hand(&clock).time_to_live(Duration::from_secs(10));
+        builder.stale_on_error(HOUR).valid()
+    };
+    let cache = build();
+    cache.insert_with(1, 10, Lifetime::configured().stale_for(2 * HOUR));
+    clock.advance(Duration::from_secs(1));
+    let restored = build();
+    restored.restore(cache.snapshot()).expect("this version's");
+    assert_eq!(restored.ttl(&1), Ttl::Left(Duration::from_secs(9)));
+    clock.advance(Duration::from_secs(9));
+    assert_eq!(restored.get(&1), None);
+    clock.advance(2 * HOUR - MS);
+    let down = || Err(Failure(500));
+    assert_eq!(restored.try_get_or_load(1, down), Ok(10));
 }

@@ -5,7 +5,6 @@ use std::future::{Future, pending, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::mpsc;
 use std::task::Poll;
 
 use tidewheel::{Cache, Compute, Computed, ManualClock};
@@ -154,39 +153,4 @@ fn what_a_closure_has_made_of_a_key_has_two_halves() {
     );
     assert_eq!(halves(Computed::Removed(1)), (None, Some(1)));
     assert_eq!(halves(Computed::NotStored(1)), (None, None));
-}
-
-#[test]
-fn an_update_in_progress_is_waited_for_and_its_value_judged() {
-    let cache = cache();
-    cache.insert(1, 1);
-    cache.insert(2, 1);
-    let (begun, has_begun) = mpsc::channel();
-    let (go, may_go) = mpsc::channel::<()>();
-    std::thread::scope(|scope| {
-        let shared = &cache;
-        let updated = scope.spawn(move || {
-            shared.update(&1, |value| {
-                begun.send(()).expect("the test waits");
-                may_go.recv().expect("the test goes on");
-                value + 100
-            })
-        });
-        has_begun.recv().expect("the closure runs");
-        let mut judged = 0;
-        let invalidated = scope.spawn(move || {
-            shared.invalidate_if(|_, value| {
-                // The closure goes on once both entries were judged.
-                judged += 1;
-                if judged == 2 {
-                    go.send(()).expect("the closure waits");
-                }
-                *value > 0
-            })
-        });
-        assert_eq!(updated.join().expect("no panic"), Some(101));
-        assert_eq!(invalidated.join().expect("no panic"), 2);
-    });
-    assert!(cache.is_empty());
-    cache.validate();
 }

@@ -273,8 +273,8 @@ impl Model {
         fn told<T, E>(fetched: Fetched<T, E>, value: impl FnOnce(T) -> Option<Value>) -> Told {
             (value(fetched.value), Some(fetched.outcome))
         }
-        let cache = self.cache.clone();
-        let key = Key::new(load.key, &self.ledger);
+        let (cache, key) = (self.cache.clone(), Key::new(load.key, &self.ledger));
+        let fetch = cache.fetch(key.clone());
         let mut loader = |old| self.loader(load, old, run, effects);
         let absent = Presence::AbsentFor(load.absent_for());
         match (load.asks, load.sees_old, load.is_async) {
@@ -283,52 +283,49 @@ impl Model {
                 (cache.get_or_load_many([&key], load).remove(0), None)
             }
             (Asks::Plainly, false, false) => {
-                let load = || loader(None).expect("loads");
-                told(cache.fetch(key).load_with(load), Some)
+                told(fetch.load_with(|| loader(None).expect("loads")), Some)
             }
             (Asks::Plainly, false, true) => {
                 let load = async { loader(None).expect("loads") };
-                told(once(cache.fetch(key).load_with_async(load)), Some)
+                told(once(fetch.load_with_async(load)), Some)
             }
             (Asks::Plainly, true, false) => {
                 let load = |old| loader(Some(old)).expect("loads");
-                told(cache.fetch(key).load_with_old(load), Some)
+                told(fetch.load_with_old(load), Some)
             }
             (Asks::Plainly, true, true) => {
                 let load = async |old| loader(Some(old)).expect("loads");
-                told(once(cache.fetch(key).load_with_old_async(load)), Some)
+                told(once(fetch.load_with_old_async(load)), Some)
             }
             (Asks::Optionally, false, false) => {
-                told(cache.fetch(key).load_with(|| loader(None)), |found| found)
+                told(fetch.load_with(|| loader(None)), |found| found)
             }
             (Asks::Optionally, false, true) => {
                 let load = async { loader(None) };
-                told(once(cache.fetch(key).load_with_async(load)), |found| found)
+                told(once(fetch.load_with_async(load)), |found| found)
             }
             (Asks::Optionally, true, false) => {
                 let load = |old| loader(Some(old)).map_or(absent, Presence::Present);
-                told(cache.fetch(key).load_with_old(load), |found| found)
+                told(fetch.load_with_old(load), |found| found)
             }
             (Asks::Optionally, true, true) => {
                 let load = async |old| loader(Some(old)).map_or(absent, Presence::Present);
-                let load = once(cache.fetch(key).load_with_old_async(load));
-                told(load, |found| found)
+                told(once(fetch.load_with_old_async(load)), |found| found)
             }
             (Asks::Fallibly, false, false) => {
-                let load = || loader(None).ok_or(Failed);
-                told(cache.fetch(key).load_with(load), Result::ok)
+                told(fetch.load_with(|| loader(None).ok_or(Failed)), Result::ok)
             }
             (Asks::Fallibly, false, true) => {
                 let load = async { loader(None).ok_or(Failed) };
-                told(once(cache.fetch(key).load_with_async(load)), Result::ok)
+                told(once(fetch.load_with_async(load)), Result::ok)
             }
             (Asks::Fallibly, true, false) => {
                 let load = |old| loader(Some(old)).ok_or(Failed);
-                told(cache.fetch(key).load_with_old(load), Result::ok)
+                told(fetch.load_with_old(load), Result::ok)
             }
             (Asks::Fallibly, true, true) => {
                 let load = async |old| loader(Some(old)).ok_or(Failed);
-                told(once(cache.fetch(key).load_with_old_async(load)), Result::ok)
+                told(once(fetch.load_with_old_async(load)), Result::ok)
             }
         }
     }

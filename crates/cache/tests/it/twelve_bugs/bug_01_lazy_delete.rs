@@ -1,16 +1,17 @@
 //! Bugs 1 and 9: look, then delete by key. By then another thread may have stored a fresh value,
 //! which is lost. It makes no difference whether a lock is taken twice (bug 1), or each of the two
 //! is an atomic operation of a concurrent map (bug 9). A sweeper that collects first and deletes
-//! afterwards does the same.
+//! afterwards does the same. A read that moves a deadline is akin: it decides under one lock and
+//! acts under the next.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidewheel::Clock;
+use tidewheel::{Cache, Clock, Expiry, Ttl};
 
 use super::fresh_value_race::{Key, LazyCache, MetBy, When, assert_that_ours_loses_nothing, race};
-use super::stage::StageClock;
+use super::stage::{Intruder, MINUTE, MS, SHORT, StageClock, Valid, tidewheel};
 
 /// Each lock of the map is an atomic operation; two of them are not.
 struct LooksThenDeletes {
@@ -92,4 +93,59 @@ fn bug_01_lost_update_by_a_lazy_delete() {
 #[test]
 fn bug_09_a_blind_delete_over_a_concurrent_map() {
     loses_updates(false);
+}
+
+/// Readings of the clock that one operation may take, and more.
+const READINGS: u32 = 8;
+
+/// A value that is read once has ten more milliseconds, unless it is the fresh one.
+struct DiesSoonAfterARead;
+
+impl Expiry<u32, &'static str> for DiesSoonAfterARead {
+    fn expire_after_create(&self, _: &u32, _: &&'static str) -> Option<Duration> {
+        Some(MINUTE)
+    }
+
+    fn expire_after_read(
+        &self,
+        _: &u32,
+        value: &&'static str,
+        left: Option<Duration>,
+    ) -> Option<Duration> {
+        if *value == "old" { Some(10 * MS) } else { left }
+    }
+}
+
+#[test]
+fn a_read_of_the_old_value_does_not_move_the_deadline_of_a_fresh_one() {
+    for reading in 0..READINGS {
+        let clock = StageClock::new();
+        let cache: Cache<u32, &'static str> =
+            tidewheel(&clock).expire_after(DiesSoonAfterARead).valid();
+        cache.insert(1, "old");
+        let writer = Arc::new(Mutex::new(None));
+        clock.at_reading(reading, {
+            let (cache, writer) = (cache.clone(), Arc::clone(&writer));
+            move || {
+                let intruder =
+                    Intruder::enter(move || cache.insert_with_ttl(1, "fresh", 5 * MINUTE));
+                let _ = intruder.is_done_within(SHORT);
+                *writer.lock().expect("whole") = Some(intruder);
+            }
+        });
+        cache.get(&1);
+        let writer = writer.lock().expect("whole").take();
+        let Some(writer) = writer else {
+            clock.forget();
+            continue;
+        };
+        writer.leave();
+        assert_eq!(cache.peek(&1), Some("fresh"), "reading {reading}");
+        assert_eq!(
+            cache.ttl(&1),
+            Ttl::Left(5 * MINUTE),
+            "the writer steps in at reading {reading}"
+        );
+        cache.validate();
+    }
 }

@@ -11,6 +11,7 @@
 //! the first thread goes on.
 
 use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -148,51 +149,42 @@ pub(crate) fn race(
     loop {
         let clock = StageClock::new();
         let cache = cache(&clock);
-        let Some(writer) = race_at(&cache, &clock, (met_by, when), outcome.moments) else {
+        let Some(found) = race_at(&cache, &clock, (met_by, when), outcome.moments) else {
             return outcome;
         };
         outcome.moments += 1;
-        outcome.in_the_middle +=
-            u32::from(writer.found.is_some_and(|dead| dead > 0 && dead < KEYS));
+        let is_half_done = found.is_some_and(|dead| dead > 0 && dead < KEYS);
+        outcome.in_the_middle += u32::from(is_half_done);
         let fresh = (0..KEYS).filter(|key| cache.get(*key) == Some("fresh"));
         outcome.lost += KEYS as usize - fresh.count();
     }
 }
 
-/// A writer that has ended.
-struct Writer {
-    /// The number of dead entries that it still found, if nothing kept it waiting.
-    found: Option<u32>,
-}
-
-/// Runs the race. The writer comes after `moment` moments; `None` if there are fewer.
+/// Runs the race. The writer comes after `moment` moments; `None` if there are fewer. Returns the
+/// number of dead entries that it still found, if nothing kept it waiting.
 fn race_at(
     cache: &Arc<dyn LazyCache>,
     clock: &StageClock,
     (met_by, when): (MetBy, When),
     moment: u32,
-) -> Option<Writer> {
+) -> Option<Option<u32>> {
     (0..KEYS).for_each(|key| cache.set(key, "old", 10 * MS));
     clock.advance(10 * MS);
     let stage = Arc::new(Mutex::new(None));
-    let act = {
-        let (cache, stage) = (Arc::clone(cache), Arc::clone(&stage));
-        move || {
-            let dead = Arc::new(Mutex::new(0));
-            let writer = Intruder::enter({
-                let dead = Arc::clone(&dead);
-                move || {
-                    *dead.lock().expect("whole") = cache.len() as u32;
-                    (0..KEYS).for_each(|key| cache.set(key, "fresh", 5 * MINUTE));
-                }
-            });
-            let free = writer.is_done_within(match when {
-                When::Read => LONG,
-                When::Any => PATIENCE,
-            });
-            let found = free.then(|| *dead.lock().expect("whole"));
-            *stage.lock().expect("whole") = Some((writer, found));
-        }
+    let (target, entered) = (Arc::clone(cache), Arc::clone(&stage));
+    let act = move || {
+        let dead = Arc::new(AtomicU32::new(0));
+        let found = Arc::clone(&dead);
+        let writer = Intruder::enter(move || {
+            found.store(target.len() as u32, SeqCst);
+            (0..KEYS).for_each(|key| target.set(key, "fresh", 5 * MINUTE));
+        });
+        let free = writer.is_done_within(match when {
+            When::Read => LONG,
+            When::Any => PATIENCE,
+        });
+        let found = free.then(|| dead.load(SeqCst));
+        *entered.lock().expect("whole") = Some((writer, found));
     };
     match when {
         When::Read => clock.at_reading(moment, act),
@@ -205,7 +197,7 @@ fn race_at(
     clock.forget();
     let (writer, found) = stage.lock().expect("whole").take()?;
     writer.leave();
-    Some(Writer { found })
+    Some(found)
 }
 
 /// Tidewheel loses nothing, and the writer did step in where it matters.

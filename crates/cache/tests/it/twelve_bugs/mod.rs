@@ -6,7 +6,6 @@
 //! second one steps in at a chosen point of the first one's operation (see `stage`).
 
 mod bonus_read_modify_write;
-mod bug_01_kin;
 mod bug_01_lazy_delete;
 mod bug_02_kin;
 #[cfg(feature = "system")]
